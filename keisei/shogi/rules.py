@@ -1,0 +1,145 @@
+"""How games end, and the one rule that rsshogi leaves to us: declaration by 27 points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from rsshogi.core import Board, Move
+from rsshogi.initial_positions import InitialPosition
+from rsshogi.types import RepetitionState
+
+from keisei.shogi.actions import SQUARES, Turn
+from keisei.shogi.features import IN_CHECK, OWN_HAND, SIDE, Observations
+
+Reason = Literal[
+    "checkmate",
+    "no legal move",
+    "repetition",
+    "perpetual check",
+    "declaration",
+    "move limit",
+    "resignation",
+]
+DEFAULT_MOVE_LIMIT = 512
+START_SFEN: str = InitialPosition["STANDARD"].value
+# "lance", "bishop", "rook", "2_pieces", ...: White starts without these pieces, and moves first.
+HANDICAPS: dict[str, str] = {
+    name.removeprefix("HANDICAP_").lower(): position.value
+    for name, position in InitialPosition.__members__.items()
+    if name.startswith("HANDICAP_")
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a game ended. `winner` is None when it was drawn."""
+
+    winner: Turn | None
+    reason: Reason
+
+    def __str__(self) -> str:
+        return f"{self.winner} wins by {self.reason}" if self.winner else f"draw by {self.reason}"
+
+
+class InvalidSfenError(ValueError):
+    """A SFEN that is broken or that no game of Shogi can be played from."""
+
+
+def new_board(sfen: str) -> Board:
+    """A board set to `sfen`, or an error that says what is wrong with it."""
+    try:
+        board = Board(sfen)
+    except ValueError as error:
+        raise InvalidSfenError(f"cannot read SFEN {sfen!r}: {error}") from None
+    issues = board.validate_all().issues
+    if issues:
+        raise InvalidSfenError(f"impossible position {sfen!r}: {issues[0].message}")
+    waiting = board.turn.opponent()
+    if board.is_attacked_by(board.king_square(waiting), board.turn):
+        raise InvalidSfenError(
+            f"impossible position {sfen!r}: the player who is not to move is in check"
+        )
+    return board
+
+
+_KING = 8
+_CAMP = np.arange(SQUARES) % 9 < 3  # the mover's far three ranks
+_POINTS = np.zeros(32, dtype=np.int64)  # of the mover's own pieces, by code
+_POINTS[1:15] = [1, 1, 1, 1, 5, 5, 1, 0, 1, 1, 1, 1, 5, 5]
+_HAND_POINTS = np.array([1, 1, 1, 1, 5, 5, 1])
+_ALL_POINTS = 54
+
+
+def declaration_points(observations: Observations) -> npt.NDArray[np.int64]:
+    """Points of the mover: pieces in the far camp and in hand; rook and bishop 5, others 1."""
+    in_camp = _POINTS[observations[..., :SQUARES][..., _CAMP]].sum(-1)
+    points: npt.NDArray[np.int64] = in_camp + observations[..., OWN_HAND] @ _HAND_POINTS
+    return points
+
+
+def can_declare(
+    observations: Observations, white_bonus: int | npt.NDArray[np.int64] = 0
+) -> npt.NDArray[np.bool_]:
+    """Who of the movers [N] wins by declaring, by the 27-point rule.
+
+    The king stands in the far camp with ten or more other pieces of its side, is not in check,
+    and the points reach 28 for Black or 27 for White. `white_bonus` are the points of the pieces
+    that White gave as a handicap: they count as White's.
+    """
+    camp = observations[:, :SQUARES][:, _CAMP]
+    able: npt.NDArray[np.bool_] = (camp == _KING).any(1)
+    # Kings rarely enter: count for the few games where one did.
+    rows = np.flatnonzero(able)
+    if rows.size:
+        few = observations[rows]
+        own = (camp[rows] > 0) & (camp[rows] < 16)
+        white = few[:, SIDE] == 1
+        bonus = np.broadcast_to(white_bonus, able.shape)[rows]
+        points = declaration_points(few) + white * bonus
+        able[rows] = (own.sum(1) > 10) & (few[:, IN_CHECK] == 0) & (points >= 28 - white)
+    return able
+
+
+def handicap_bonus(sfen: str) -> int:
+    """Points of the pieces that White gave away in a handicap position; 0 for any other."""
+    if " ".join(sfen.split()[:3]) not in _HANDICAP_FIELDS:
+        return 0
+    placed = sum({"r": 5, "b": 5, "k": 0}.get(c.lower(), 1) for c in sfen.split()[0] if c.isalpha())
+    return _ALL_POINTS - placed
+
+
+_HANDICAP_FIELDS = frozenset(sfen.rpartition(" ")[0] for sfen in HANDICAPS.values())
+
+
+def judge(
+    board: Board,
+    legal: Sequence[Move],
+    observation: Observations,
+    at_limit: bool,
+    white_bonus: int,
+) -> Outcome | None:
+    """Whether the game on `board` is over, and how; the player to move has the moves `legal`.
+
+    Mate comes first: a mate on the last allowed move wins. The limit comes before declaration,
+    because who declares does so in place of a move.
+    """
+    mover: Turn = "black" if board.turn.is_black() else "white"
+    other: Turn = "white" if mover == "black" else "black"
+    if not legal:
+        return Outcome(other, "checkmate" if board.is_in_check() else "no legal move")
+    repetition = board.repetition_state()
+    if repetition == RepetitionState.DRAW:
+        return Outcome(None, "repetition")
+    if repetition == RepetitionState.WIN:
+        return Outcome(mover, "perpetual check")
+    if repetition == RepetitionState.LOSE:
+        return Outcome(other, "perpetual check")
+    if at_limit:
+        return Outcome(None, "move limit")
+    if can_declare(observation[None], white_bonus)[0]:
+        return Outcome(mover, "declaration")
+    return None
