@@ -22,6 +22,8 @@ import numpy as np
 import numpy.typing as npt
 from rsshogi.core import Move
 
+from keisei.errors import KeiseiError
+
 Turn = Literal["black", "white"]
 IntArray = npt.NDArray[np.integer]
 
@@ -70,7 +72,7 @@ for _turn in range(2):
     ACTION_OF_MOVE[_turn, MOVE_OF_ACTION[_turn]] = np.arange(NUM_ACTIONS)
 
 
-class IllegalActionError(ValueError):
+class IllegalActionError(KeiseiError, ValueError):
     """An action number or a move that cannot be played; the message names it."""
 
 

@@ -12,6 +12,7 @@ from rsshogi.core import Board, Move
 from rsshogi.initial_positions import InitialPosition
 from rsshogi.types import RepetitionState
 
+from keisei.errors import KeiseiError
 from keisei.shogi.actions import SQUARES, Turn
 from keisei.shogi.features import IN_CHECK, OWN_HAND, SIDE, Observations
 
@@ -45,7 +46,7 @@ class Outcome:
         return f"{self.winner} wins by {self.reason}" if self.winner else f"draw by {self.reason}"
 
 
-class InvalidSfenError(ValueError):
+class InvalidSfenError(KeiseiError, ValueError):
     """A SFEN that is broken or that no game of Shogi can be played from."""
 
 

@@ -43,6 +43,8 @@ class ShogiGame:
     `move_limit` moves (a draw, unless the last one mates), or by resignation.
     """
 
+    _observation: features.Observations  # of the position now
+
     def __init__(
         self,
         sfen: str | None = None,
@@ -71,7 +73,7 @@ class ShogiGame:
     def _look(self) -> None:
         """Read what is legal now, and whether the game is over."""
         self._legal = self._board.legal_moves()
-        self._observation: features.Observations = self._observe()
+        self._observation = self._observe()
         at_limit = self.move_limit is not None and len(self._moves) >= self.move_limit
         self.outcome: Outcome | None = judge(
             self._board, self._legal, self._observation, at_limit, self._white_bonus
@@ -151,7 +153,7 @@ class ShogiGame:
 
     def svg(self) -> str:
         """A picture of the board, the last move marked."""
-        return str(self._board.to_svg(last_move=self._moves[-1] if self._moves else None))
+        return str(self._board.to_svg(last_move=self._board.last_move()))
 
     def __str__(self) -> str:
         """The board as a diagram, with the hands."""
