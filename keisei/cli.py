@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
 from keisei import __version__
+from keisei.errors import KeiseiError
 
 app = typer.Typer(
     help="Train agents that play, by self-play, with every core and machine you have.",
@@ -35,6 +38,63 @@ def options(
     ] = False,
 ) -> None:
     """Keisei: Shogi by self-play, and worlds of many agents."""
+
+
+@app.command()
+def train(
+    config: Annotated[
+        Optional[Path], typer.Option("--config", "-c", help="Settings as YAML; see configs/.")  # noqa: UP045
+    ] = None,
+    override: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--override", "-o", help="A setting: -o training.learning_rate=1e-4"),
+    ] = None,
+    name: Annotated[Optional[str], typer.Option(help="Name of the new run.")] = None,  # noqa: UP045
+    resume: Annotated[
+        Optional[str], typer.Option(help="Go on with this run, exactly where it stopped.")  # noqa: UP045
+    ] = None,
+) -> None:
+    """Train an agent by self-play; Ctrl-C saves and stops."""
+    from keisei.training.start import start_training
+
+    with readable_errors():
+        start_training(config, override or [], name, resume)
+
+
+@app.command("config")
+def show_config() -> None:
+    """Print all settings with their defaults and what they mean."""
+    from keisei.config_schema import describe
+
+    typer.echo(describe())
+
+
+@app.command()
+def replay(
+    file: Annotated[Path, typer.Argument(help="A game: .kif .kifu .ki2 .csa .usi")],
+    svg: Annotated[
+        Optional[Path], typer.Option(help="Write a picture of every position to this folder.")  # noqa: UP045
+    ] = None,
+    move: Annotated[Optional[int], typer.Option(help="Start at this move.")] = None,  # noqa: UP045
+    wait: Annotated[bool, typer.Option(help="Wait for a key after each move.")] = True,
+) -> None:
+    """Show a game in the terminal move by move, or as SVG pictures."""
+    from rich.console import Console
+
+    from keisei.shogi.replay import run_replay
+
+    with readable_errors():
+        run_replay(file, svg, move, Console(), wait=wait)
+
+
+@contextlib.contextmanager
+def readable_errors() -> Iterator[None]:
+    """Errors that a user can mend are one line on stderr and exit code 2, not a traceback."""
+    try:
+        yield
+    except KeiseiError as error:
+        typer.secho(f"keisei: {error}", fg=typer.colors.RED, err=True)
+        raise typer.Exit(2) from None
 
 
 @benchmark.command("env")

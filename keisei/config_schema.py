@@ -1,0 +1,289 @@
+"""All settings, with what they mean. Unknown keys and wrong values are refused.
+
+>>> config = load_config(overrides=["training.learning_rate=1e-4"])
+>>> config.training.learning_rate
+0.0001
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, Optional, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from keisei.errors import KeiseiError
+from keisei.shogi.rules import HANDICAPS, START_SFEN, new_board
+
+
+class ConfigError(KeiseiError, ValueError):
+    """Settings that cannot be used; the message names the field, the value and what is allowed."""
+
+
+class Section(BaseModel):
+    """Settings that belong together."""
+
+    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+
+
+class EnvConfig(Section):
+    """The game."""
+
+    seed: int = Field(1, ge=0, description="Every random choice of a run follows from it.")
+    device: str = Field("auto", description="auto (CUDA where there is one), cpu, cuda or cuda:N.")
+    move_limit: int = Field(
+        512,
+        ge=1,
+        le=65_535,
+        description="Moves after which a game is drawn. Short limits make "
+        "most early games draws, which teach little.",
+    )
+    material_reward: float = Field(
+        0.01,
+        ge=0,
+        le=1,
+        description="Reward for each pawn's worth of material that a move gains. "
+        "0 leaves only winning and losing.",
+    )
+    start_positions: list[str] = Field(
+        default_factory=lambda: ["startpos"],
+        min_length=1,
+        description="Where games start, drawn at random: startpos, a handicap name, or a SFEN.",
+    )
+
+    @field_validator("device")
+    @classmethod
+    def _known_device(cls, device: str) -> str:
+        kind, _, number = device.partition(":")
+        if kind not in ("auto", "cpu", "cuda") or (number and not number.isdigit()):
+            raise ValueError("choose auto, cpu, cuda or cuda:N")
+        return device
+
+    @field_validator("start_positions")
+    @classmethod
+    def _playable(cls, positions: list[str]) -> list[str]:
+        for position in positions:
+            if position != "startpos" and position not in HANDICAPS:
+                new_board(position)
+        return positions
+
+    def start_sfens(self) -> list[str]:
+        """The start positions as SFENs."""
+        named = {"startpos": START_SFEN, **HANDICAPS}
+        return [named.get(position, position) for position in self.start_positions]
+
+
+class ModelConfig(Section):
+    """The network."""
+
+    preset: Literal["tiny", "small", "full"] = Field(
+        "tiny", description="tiny 2x64, small 6x128, full 9x256 with squeeze-excitation."
+    )
+    depth: Optional[int] = Field(  # noqa: UP045  # pydantic reads it on Python 3.10 too
+        None, ge=0, le=40, description="Residual blocks; the preset's if not given."
+    )
+    width: Optional[int] = Field(  # noqa: UP045
+        None, ge=8, le=1024, description="Channels; the preset's if not given."
+    )
+    se_ratio: Optional[float] = Field(  # noqa: UP045
+        None,
+        ge=0,
+        le=1,
+        description="Squeeze-excitation ratio, 0 for none; the preset's if not given.",
+    )
+    policy_head: Literal["from_to", "flat"] = Field(
+        "from_to", description="from_to scores moves by their squares; flat is one linear layer."
+    )
+
+
+class ParallelConfig(Section):
+    """The shards: who plays, and how much at a time."""
+
+    num_workers: int = Field(1, ge=1, description="Shards; each is played by one worker.")
+    num_envs_per_worker: int = Field(64, ge=1, description="Games that a worker plays together.")
+    rollout_length: int = Field(
+        128, ge=1, description="Moves of each game in one rollout. Longer ones see more games end."
+    )
+
+
+class TrainingConfig(Section):
+    """PPO and the course of a run."""
+
+    total_timesteps: int = Field(1_000_000, ge=1, description="Moves to play and learn from.")
+    learning_rate: float = Field(1e-3, gt=0, le=1, description="Of Adam, at the start.")
+    learning_rate_end: float = Field(
+        0.1, ge=0, le=1, description="Share of the learning rate that is left at the end (linear)."
+    )
+    gamma: float = Field(1.0, gt=0, le=1, description="Discount per move.")
+    lambda_gae: float = Field(0.95, ge=0, le=1, description="Trace of the advantage estimate.")
+    ppo_epochs: int = Field(2, ge=1, le=100, description="Times each step is learned from.")
+    minibatch_size: int = Field(512, ge=1, description="Steps per gradient.")
+    clip_epsilon: float = Field(0.2, gt=0, lt=1, description="How far the policy may move.")
+    value_clip: float = Field(
+        0.2, ge=0, description="How far a value may move in an update; 0 for no limit."
+    )
+    value_loss_coeff: float = Field(0.5, ge=0, description="Weight of the value loss.")
+    entropy_coef: float = Field(
+        0.01, ge=0, description="Weight of the entropy bonus, at the start."
+    )
+    entropy_coef_end: float = Field(
+        0.1, ge=0, le=1, description="Share of it that is left at the end (linear)."
+    )
+    max_grad_norm: float = Field(1.0, gt=0, description="Gradients longer than this are scaled.")
+    target_kl: float = Field(
+        0.03, ge=0, description="An update stops when the policy has moved this far; 0 for never."
+    )
+    normalize_advantages: bool = Field(True, description="To mean 0 and deviation 1 per minibatch.")
+    mixed_precision: bool = Field(False, description="bfloat16 autocast; CUDA only.")
+    checkpoint_interval: int = Field(50_000, ge=1, description="Moves between checkpoints.")
+    keep_checkpoints: int = Field(5, ge=1, description="How many of the newest are kept.")
+    parallel: ParallelConfig = Field(default_factory=ParallelConfig, description="The shards.")
+
+
+class EvaluationConfig(Section):
+    """Short matches against fixed opponents while training."""
+
+    interval: int = Field(100_000, ge=1, description="Moves between evaluations.")
+    games: int = Field(64, ge=2, description="Games per opponent, half of them with each colour.")
+    final_games: int = Field(200, ge=0, description="Games per opponent at the end; 0 for none.")
+    opponents: list[Literal["random", "greedy"]] = Field(
+        ["random"], description="random moves; greedy takes material."
+    )
+    temperature: float = Field(
+        0.0, ge=0, le=10, description="0 plays the likeliest move; 1 draws from the policy."
+    )
+
+
+class LoggingConfig(Section):
+    """What a run leaves behind."""
+
+    runs_dir: str = Field("runs", description="Folder of all runs.")
+    tensorboard: bool = Field(True, description="Write TensorBoard events as well.")
+    games_per_update: int = Field(
+        1, ge=0, description="Finished self-play games saved as KIF after each update."
+    )
+
+
+class WandbConfig(Section):
+    """Weights & Biases (extra `wandb`)."""
+
+    enabled: bool = Field(False, description="Log there as well; its failure never stops a run.")
+    project: str = Field("keisei", description="The project's name there.")
+    mode: Literal["online", "offline"] = Field("offline", description="offline only writes files.")
+
+
+class DisplayConfig(Section):
+    """The terminal."""
+
+    live: Literal["auto", "on", "off"] = Field(
+        "auto", description="A live view (auto: in a terminal), else one line per update."
+    )
+    refresh_per_second: float = Field(2.0, gt=0, le=30, description="Of the live view.")
+
+
+class AppConfig(Section):
+    """All settings of a run."""
+
+    env: EnvConfig = Field(default_factory=EnvConfig, description="The game.")
+    model: ModelConfig = Field(default_factory=ModelConfig, description="The network.")
+    training: TrainingConfig = Field(default_factory=TrainingConfig, description="PPO.")
+    evaluation: EvaluationConfig = Field(
+        default_factory=EvaluationConfig, description="Matches while training."
+    )
+    logging: LoggingConfig = Field(default_factory=LoggingConfig, description="What stays.")
+    wandb: WandbConfig = Field(default_factory=WandbConfig, description="Weights & Biases.")
+    display: DisplayConfig = Field(default_factory=DisplayConfig, description="The terminal.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> AppConfig:
+        parallel, training = self.training.parallel, self.training
+        steps = parallel.num_workers * parallel.num_envs_per_worker * parallel.rollout_length
+        if training.minibatch_size > steps:
+            raise ValueError(
+                f"training.minibatch_size is {training.minibatch_size}, but an update has only "
+                f"{steps} steps (num_workers x num_envs_per_worker x rollout_length)"
+            )
+        return self
+
+
+def load_config(file: Path | str | None = None, overrides: Iterable[str] = ()) -> AppConfig:
+    """Settings from a YAML file (or the defaults), changed by `section.field=value` overrides."""
+    data: Any = {}
+    if file is not None:
+        try:
+            data = yaml.safe_load(Path(file).read_text(encoding="utf-8")) or {}
+        except OSError as error:
+            raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
+        if not isinstance(data, dict):
+            raise ConfigError(f"{file} must hold sections such as `training:`, not {data!r}")
+    for override in overrides:
+        _apply(data, override)
+    return parse_config(data)
+
+
+def parse_config(data: dict[str, Any]) -> AppConfig:
+    """Settings from plain data."""
+    try:
+        return AppConfig.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError("; ".join(_explain(e) for e in error.errors())) from None
+
+
+def _apply(data: dict[str, Any], override: str) -> None:
+    path, equals, text = override.partition("=")
+    keys = path.strip().split(".")
+    if not equals or not all(keys):
+        raise ConfigError(f"{override!r} is not of the form section.field=value")
+    for key in keys[:-1]:
+        data = data.setdefault(key, {})
+        if not isinstance(data, dict):
+            raise ConfigError(f"{override!r}: {key} is not a section")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        value = text
+    # YAML wants a dot in 1e-4; people do not write it.
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = float(value)
+    data[keys[-1]] = value
+
+
+def _explain(error: Any) -> str:
+    where = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"{where}: there is no such setting (`keisei config` lists them all)"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if not where:
+        return message
+    return f"{where}: {message[0].lower() + message[1:]}, not {error['input']!r}"
+
+
+def to_yaml(config: AppConfig) -> str:
+    """The settings as YAML that `load_config` reads."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def describe(section: Section | None = None, indent: int = 0) -> str:
+    """The defaults as commented YAML, each with its description."""
+    section = section or AppConfig()
+    pad, lines = "  " * indent, []
+    for name, field in type(section).model_fields.items():
+        value = getattr(section, name)
+        if isinstance(value, Section):
+            lines += [f"{pad}{name}:  # {field.description}", describe(value, indent + 1)]
+        else:
+            text = (
+                yaml.safe_dump(value, default_flow_style=True).strip().removesuffix("...").strip()
+            )
+            choices = " | ".join(map(str, get_args(field.annotation)))
+            allowed = (
+                f" ({choices})" if getattr(field.annotation, "__origin__", None) is Literal else ""
+            )
+            lines += [f"{pad}# {field.description}{allowed}", f"{pad}{name}: {text}"]
+    return "\n".join(lines)

@@ -1,0 +1,170 @@
+"""The experience that one PPO update learns from."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei.core.gae import Floats, zero_sum_gae
+from keisei.core.policy import take_segments
+from keisei.core.rollout import Rollout
+
+
+class Batch(NamedTuple):
+    """B steps to learn from; `legal` and `offsets` as in `VectorShogi`."""
+
+    observations: npt.NDArray[np.uint8]  # [B, 100]
+    legal: npt.NDArray[np.int16]  # [sum]
+    offsets: npt.NDArray[np.int64]  # [B + 1]
+    actions: npt.NDArray[np.int16]
+    log_probs: Floats
+    values: Floats
+    advantages: Floats
+    returns: Floats
+
+
+class ExperienceBuffer:
+    """Rollouts of any shape, compact as they came; planes are made only when a minibatch is.
+
+    Advantages are computed within each rollout and each of its games, never across a seam.
+
+    >>> buffer = ExperienceBuffer(gamma=1.0, lambda_gae=0.95)
+    >>> len(buffer)
+    0
+    """
+
+    def __init__(self, gamma: float, lambda_gae: float) -> None:
+        self.gamma = gamma
+        self.lambda_gae = lambda_gae
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.rollouts: list[Rollout] = []
+        self._single: list[
+            tuple[npt.NDArray[np.uint8], npt.NDArray[np.int16], tuple[float, ...]]
+        ] = []
+        self._all: Batch | None = None
+
+    def __len__(self) -> int:
+        """Steps held. Test emptiness by `len(buffer) == 0`: an empty buffer is still a buffer."""
+        return sum(rollout.num_steps for rollout in self.rollouts) + len(self._single)
+
+    def __bool__(self) -> bool:
+        # `if buffer:` must not mean "if it is not empty": that once cost a project its data.
+        return True
+
+    # -- filling -----------------------------------------------------------------------------
+
+    def add(
+        self,
+        observation: npt.NDArray[np.uint8],
+        legal: npt.NDArray[np.int16],
+        action: int,
+        log_prob: float,
+        value: float,
+        reward: float,
+        done: bool,
+    ) -> None:
+        """Add one move of a single game; calls follow each other as the moves did."""
+        self._single.append((observation, legal, (action, log_prob, value, reward, done)))
+
+    def add_batch(self, rollout: Rollout) -> None:
+        """Add a rollout as it is; it is read in place, not copied."""
+        self.rollouts.append(rollout)
+
+    def merge_worker_buffers(self, batches: Iterable[bytes]) -> None:
+        """Add what other buffers gave by `get_serializable_batch`."""
+        for data in batches:
+            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+                for i in range(int(arrays["count"])):
+                    parts = {f.name: arrays[f"{i}.{f.name}"] for f in fields(Rollout)}
+                    parts["version"] = int(parts["version"])
+                    self.add_batch(Rollout(**parts))
+
+    def get_serializable_batch(self) -> bytes:
+        """All rollouts as bytes (NumPy's own format, nothing that could run code)."""
+        arrays = {
+            f"{i}.{f.name}": np.asarray(getattr(rollout, f.name))
+            for i, rollout in enumerate(self.rollouts)
+            for f in fields(Rollout)
+        }
+        stream = io.BytesIO()
+        np.savez(stream, allow_pickle=False, count=len(self.rollouts), **arrays)
+        return stream.getvalue()
+
+    # -- learning ----------------------------------------------------------------------------
+
+    def compute_advantages_and_returns(self, last_value: float = 0.0) -> None:
+        """Estimate every step's advantage; `last_value` is for moves given one by one (`add`)."""
+        if self._single:
+            self.add_batch(self._close_single(last_value))
+        if not self.rollouts:
+            raise ValueError("there is no experience to learn from: collect some first")
+        estimates = [
+            zero_sum_gae(r.rewards, r.values, r.dones, r.last_values, self.gamma, self.lambda_gae)
+            for r in self.rollouts
+        ]
+        observations, actions, log_probs, values = (
+            np.concatenate([getattr(r, name).reshape(r.num_steps, -1) for r in self.rollouts])
+            for name in ("observations", "actions", "log_probs", "values")
+        )
+        ends = np.cumsum([0] + [len(r.legal) for r in self.rollouts])
+        offsets = [r.legal_offsets[:-1] + at for r, at in zip(self.rollouts, ends, strict=False)]
+        self._all = Batch(
+            observations,
+            np.concatenate([r.legal for r in self.rollouts]),
+            np.concatenate([*offsets, ends[-1:]]),
+            actions[:, 0],
+            log_probs[:, 0],
+            values[:, 0],
+            np.concatenate([advantages.ravel() for advantages, _ in estimates]),
+            np.concatenate([returns.ravel() for _, returns in estimates]),
+        )
+
+    def _close_single(self, last_value: float) -> Rollout:
+        observations, legal, scalars = zip(*self._single, strict=True)
+        action, log_prob, value, reward, done = zip(*scalars, strict=True)
+        self._single = []
+        return Rollout(
+            observations=np.stack(observations)[:, None],
+            legal=np.concatenate(legal).astype(np.int16),
+            legal_offsets=np.cumsum([0] + [len(actions) for actions in legal]),
+            actions=np.array(action, np.int16)[:, None],
+            log_probs=np.array(log_prob, np.float32)[:, None],
+            values=np.array(value, np.float32)[:, None],
+            rewards=np.array(reward, np.float32)[:, None],
+            dones=np.array(done, np.bool_)[:, None],
+            last_values=np.array([last_value], np.float32),
+            version=-1,
+        )
+
+    def get_batch(self, rows: npt.NDArray[np.integer] | None = None) -> Batch:
+        """The steps `rows` in that order, or all of them."""
+        if self._all is None:
+            raise ValueError("call compute_advantages_and_returns() first")
+        if rows is None:
+            return self._all
+        every = self._all
+        legal, offsets = take_segments(every.legal, every.offsets, rows)
+        return Batch(
+            every.observations[rows],
+            legal,
+            offsets,
+            every.actions[rows],
+            every.log_probs[rows],
+            every.values[rows],
+            every.advantages[rows],
+            every.returns[rows],
+        )
+
+    def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
+        """All steps once, in random order; the last minibatch may be smaller."""
+        order = rng.permutation(len(self))
+        for start in range(0, len(order), size):
+            yield self.get_batch(order[start : start + size])

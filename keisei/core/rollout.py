@@ -1,0 +1,57 @@
+"""A rollout: a block of experience [T steps, G games] from one shard, stored compactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei.shogi.features import OBSERVATION_BYTES
+
+
+@dataclass
+class Rollout:
+    """T steps of G games, each value from the side of who moved.
+
+    The legal actions of all steps stand end to end in `legal`; those of step t in game g begin at
+    `legal_offsets[t * G + g]`. `last_values` are of the positions after the last step.
+    """
+
+    observations: npt.NDArray[np.uint8]  # [T, G, 100]
+    legal: npt.NDArray[np.int16]  # [sum]
+    legal_offsets: npt.NDArray[np.int64]  # [T * G + 1]
+    actions: npt.NDArray[np.int16]  # [T, G]
+    log_probs: npt.NDArray[np.float32]  # [T, G]
+    values: npt.NDArray[np.float32]  # [T, G]
+    rewards: npt.NDArray[np.float32]  # [T, G]
+    dones: npt.NDArray[np.bool_]  # [T, G]
+    last_values: npt.NDArray[np.float32]  # [G]
+    version: int
+
+    @property
+    def num_steps(self) -> int:
+        """How many moves it holds, over all games."""
+        return self.actions.size
+
+    @property
+    def nbytes(self) -> int:
+        """Its size in memory."""
+        arrays = (getattr(self, field.name) for field in fields(self))
+        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+
+
+def empty_rollout(steps: int, games: int) -> Rollout:
+    """A rollout to be filled; its legal actions are added by whoever fills it."""
+    return Rollout(
+        observations=np.empty((steps, games, OBSERVATION_BYTES), np.uint8),
+        legal=np.empty(0, np.int16),
+        legal_offsets=np.zeros(steps * games + 1, np.int64),
+        actions=np.empty((steps, games), np.int16),
+        log_probs=np.empty((steps, games), np.float32),
+        values=np.empty((steps, games), np.float32),
+        rewards=np.empty((steps, games), np.float32),
+        dones=np.empty((steps, games), np.bool_),
+        last_values=np.empty(games, np.float32),
+        version=-1,
+    )

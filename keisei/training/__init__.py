@@ -1,0 +1,1 @@
+"""Training: runs, checkpoints, metrics and the loop that drives them."""

@@ -1,0 +1,291 @@
+"""Checkpoints that survive a crash, a full disk and a flipped bit, and never run code.
+
+A checkpoint is an ordinary PyTorch file (a ZIP archive) whose ZIP comment is a seal::
+
+    keisei checkpoint format 001 sha256 <64 hex digits>
+
+The SHA-256 is of every byte of the file before those digits, so a cut or changed file is always
+noticed. ``torch.load(path, weights_only=True)`` and ``unzip -z`` read the same file.
+
+Inside is one nested dict of tensors and plain Python values. What PyTorch's safe loader cannot
+carry by itself, NumPy arrays and bytes, is a small tagged dict around a uint8 tensor::
+
+    {"__keisei__": "numpy", "dtype": "<u2", "shape": [3, 4], "data": tensor(uint8)}
+    {"__keisei__": "bytes", "data": tensor(uint8)}
+
+Tensors come back on the CPU without gradient, NumPy numbers as Python numbers, every kind of dict
+as a plain dict; all else comes back as it was.
+"""
+
+import contextlib
+import errno
+import hashlib
+import io
+import logging
+import os
+import pickle
+import re
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from keisei.errors import KeiseiError
+
+FORMAT = 1
+
+_log = logging.getLogger(__name__)
+
+_TAG = "__keisei__"
+_SEAL = re.compile(rb"keisei checkpoint format (\d{3}) sha256 ([0-9a-f]{64})\Z")
+_SEAL_LENGTH = len(b"keisei checkpoint format 001 sha256 ") + 64
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
+
+class CheckpointError(KeiseiError):
+    """A checkpoint could not be written or read; the message names the file and the reason."""
+
+
+def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Write `state` to `path` so that, whatever happens, the old file or the new one is there."""
+    data = _to_bytes(state)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with aside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+        _sync_folder(path.parent)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            aside.unlink()
+        if isinstance(error, OSError):
+            problem = _why_not_written(error, path.parent, len(data))
+            raise CheckpointError(f"checkpoint {path} could not be written: {problem}") from error
+        raise
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Read what `save_checkpoint` wrote, after checking that not one byte of it has changed."""
+    data = _read_sealed(path)
+    try:
+        # Safe for a file from a stranger: only tensors and plain values are built, never objects.
+        tree = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+        state = _decode(tree)
+    except pickle.UnpicklingError as error:
+        raise CheckpointError(
+            f"checkpoint {path} is refused: it holds objects that could run code when loaded"
+        ) from error
+    except Exception as error:
+        raise CheckpointError(f"checkpoint {path} cannot be decoded: {error}") from error
+    if not isinstance(state, dict):
+        raise CheckpointError(f"checkpoint {path} is not a checkpoint: it holds no dict")
+    return state
+
+
+class CheckpointStore:
+    """The checkpoints of one run: a folder of ``step_000000123456.pt``, the newest `keep` of them.
+
+    One process at a time writes to a folder (see `Run.lock`); any number may read.
+    """
+
+    def __init__(self, folder: Path, keep: int = 5) -> None:
+        if keep < 1:
+            raise ValueError(f"keep must be at least 1, not {keep}")
+        self.folder = folder
+        self.keep = keep
+
+    def paths(self) -> list[Path]:
+        """All checkpoints, oldest first."""
+        return sorted(self.folder.glob(f"step_{'[0-9]' * 12}.pt"))
+
+    def save(self, step: int, state: dict[str, Any]) -> Path:
+        """Write the checkpoint of `step`; only when it is safely there are old ones removed."""
+        if not 0 <= step < 10**12:
+            raise ValueError(f"a step has at most 12 digits and no sign: {step}")
+        path = self.folder / f"step_{step:012d}.pt"
+        self._remove_leftovers()
+        try:
+            save_checkpoint(path, state)
+        except CheckpointError as error:
+            raise CheckpointError(f"{error}; {self._last_good()}") from error
+        self._set_aside_later_than(path)
+        for old in self.paths()[: -self.keep]:
+            _try_to(old.unlink, f"remove the old checkpoint {old}")
+        return path
+
+    def latest(self) -> tuple[Path, dict[str, Any]]:
+        """The newest whole checkpoint; a damaged one is named in a warning and passed by."""
+        problems = []
+        for path in reversed(self.paths()):
+            try:
+                return path, load_checkpoint(path)
+            except CheckpointError as error:  # noqa: PERF203
+                _log.warning("%s; looking at the one before it", error)
+                problems.append(str(error))
+        if not problems:
+            raise CheckpointError(f"there is no checkpoint in {self.folder}")
+        raise CheckpointError(f"no checkpoint in {self.folder} is usable: " + "; ".join(problems))
+
+    def _last_good(self) -> str:
+        for path in reversed(self.paths()):
+            with contextlib.suppress(CheckpointError):
+                _read_sealed(path)
+                return f"the last good checkpoint is {path}"
+        return "there is no earlier good checkpoint"
+
+    def _set_aside_later_than(self, path: Path) -> None:
+        """Rename checkpoints of later steps: steps only grow, so they are of an abandoned past.
+
+        A training that went back to an older checkpoint would otherwise resume from them, and
+        pruning would keep them in place of what it has just written.
+        """
+        for later in self.paths():
+            if later.name > path.name:
+                aside = later.with_name(later.name + ".set-aside")
+                _log.warning("%s is later than %s and is set aside as %s", later, path, aside)
+                _try_to(partial(os.replace, later, aside), f"set {later} aside")
+
+    def _remove_leftovers(self) -> None:
+        """Remove what killed writers left half written."""
+        for leftover in self.folder.glob(".step_*.pt.*.tmp"):
+            pid = leftover.name.split(".")[-2]
+            if pid.isdecimal() and not _is_another_living_process(int(pid)):
+                _try_to(leftover.unlink, f"remove the unfinished file {leftover}")
+
+
+def _to_bytes(state: dict[str, Any]) -> memoryview:
+    buffer = io.BytesIO()
+    torch.save(_encode(state, "state"), buffer)
+    # The archive ends with the length of its comment, so far none: fill in length and comment.
+    buffer.seek(-2, os.SEEK_END)
+    if buffer.read() != b"\0\0":
+        raise RuntimeError("torch.save wrote an archive that already has a comment")
+    buffer.seek(-2, os.SEEK_END)
+    buffer.write(_SEAL_LENGTH.to_bytes(2, "little"))
+    buffer.write(b"keisei checkpoint format %03d sha256 " % FORMAT)
+    digest = hashlib.sha256(buffer.getbuffer()).hexdigest()
+    buffer.write(digest.encode())
+    return buffer.getbuffer()
+
+
+def _read_sealed(path: Path) -> bytes:
+    """The bytes of a checkpoint file whose seal is right."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise CheckpointError(f"checkpoint {path} is missing") from None
+    except OSError as error:
+        raise CheckpointError(f"checkpoint {path} cannot be read: {error.strerror}") from error
+    seal = _SEAL.search(data[-_SEAL_LENGTH:])
+    if seal is None:
+        if b"PK\3\4".startswith(data[:4]):
+            raise CheckpointError(
+                f"checkpoint {path} is truncated, or not a Keisei checkpoint: "
+                f"its {len(data):,} bytes do not end with a seal"
+            )
+        raise CheckpointError(f"checkpoint {path} is not a Keisei checkpoint, or its start is lost")
+    if hashlib.sha256(memoryview(data)[:-64]).hexdigest().encode() != seal[2]:
+        raise CheckpointError(f"checkpoint {path} is corrupt: its bytes do not match its SHA-256")
+    if int(seal[1]) > FORMAT:
+        raise CheckpointError(
+            f"checkpoint {path} is of the newer format {int(seal[1])}; "
+            f"this Keisei reads up to {FORMAT}: update Keisei to use it"
+        )
+    return data
+
+
+def _encode(value: Any, where: str) -> Any:
+    """`value` made of nothing but what PyTorch's safe loader takes back."""
+    if isinstance(value, (np.number, np.bool_)):
+        value = value.item()
+    # Exact types: a subclass (an enum, a named tuple) would be pickled as code to look up.
+    if type(value) in (str, float, bool, type(None)):
+        return value
+    if type(value) is int and value.bit_length() < 2000:  # the safe loader's limit is 255 bytes
+        return value
+    if type(value) in (list, tuple):
+        return type(value)(_encode(item, f"{where}[{i}]") for i, item in enumerate(value))
+    if isinstance(value, dict):
+        if _TAG in value:
+            raise TypeError(f"{where} has the reserved key {_TAG!r}")
+        return {
+            _encode(key, f"a key of {where}"): _encode(item, f"{where}[{key!r}]")
+            for key, item in value.items()
+        }
+    if isinstance(value, bytes):
+        return {_TAG: "bytes", "data": _bytes_to_tensor(value)}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufcSUmM" and value.dtype.itemsize:
+        data = _bytes_to_tensor(value.tobytes())
+        return {_TAG: "numpy", "dtype": value.dtype.str, "shape": list(value.shape), "data": data}
+    if isinstance(value, torch.Tensor) and value.layout == torch.strided:
+        tensor = value.detach().cpu()
+        # A view would be saved with the whole storage behind it.
+        is_view = tensor.untyped_storage().nbytes() != tensor.numel() * tensor.element_size()
+        return tensor.clone() if is_view else tensor
+    raise TypeError(f"a checkpoint cannot hold {where}, a {type(value).__name__}: {value!r:.80}")
+
+
+def _decode(tree: Any) -> Any:
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(_decode(item) for item in tree)
+    if not isinstance(tree, dict):
+        return tree
+    if _TAG not in tree:
+        return {key: _decode(item) for key, item in tree.items()}
+    data = bytearray(tree["data"].numpy().tobytes())
+    if tree[_TAG] == "bytes":
+        return bytes(data)
+    return np.frombuffer(data, dtype=np.dtype(tree["dtype"])).reshape(tree["shape"])
+
+
+def _bytes_to_tensor(data: bytes) -> torch.Tensor:
+    return torch.from_numpy(np.frombuffer(bytearray(data), dtype=np.uint8))
+
+
+def _why_not_written(error: OSError, folder: Path, needed: int) -> str:
+    problem = error.strerror or str(error)
+    if error.errno in _NO_ROOM:
+        with contextlib.suppress(OSError):
+            free = shutil.disk_usage(folder).free
+            problem += f" ({needed:,} bytes needed, {free:,} free)"
+    return problem
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in `folder` last through a power cut."""
+    if os.name == "nt":  # Windows has no such call, and needs none
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _is_another_living_process(pid: int) -> bool:
+    if pid == os.getpid():  # a former process of this number, or a failed save of ours
+        return False
+    if os.name == "nt":  # there os.kill(pid, 0) is no question but a kill
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it lives and belongs to another user
+        return True
+    return True
+
+
+def _try_to(action: Callable[[], object], what: str) -> None:
+    """Tidying up may fail; the checkpoint that was saved is no worse for it."""
+    try:
+        action()
+    except OSError as error:
+        _log.warning("could not %s: %s", what, error)

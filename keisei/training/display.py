@@ -1,0 +1,301 @@
+"""What a person sees while training: a live view in a terminal, else a line per update."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import math
+import os
+import shlex
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from keisei.config_schema import DisplayConfig, LoggingConfig
+from keisei.evaluation.match import MatchResult
+from keisei.shogi import FinishedGame
+from keisei.shogi.board_text import board_text
+from keisei.training.callbacks import Callback
+from keisei.training.live_panels import LEARNING, Shares, View, clock, draw, number, percent
+from keisei.training.metrics import MetricsError, MetricsReader
+from keisei.training.trainer import Trainer
+
+HISTORY = 200  # points of a sparkline that are kept: more than a terminal has columns
+
+
+def make_display(config: DisplayConfig) -> Callback:
+    """The live view if it is wanted and can be drawn, else plain lines."""
+    drawable = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    if config.live == "on" or (config.live == "auto" and drawable):
+        return LiveView(config.refresh_per_second)
+    return PlainLines()
+
+
+class QuietOutput:
+    """A stream that goes quiet when its other end is gone: nobody watching is no reason to stop."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with self._never_failing():
+            encoding = self._stream.encoding or "utf-8"
+            self._stream.write(text.encode(encoding, "replace").decode(encoding))
+        return len(text)
+
+    def flush(self) -> None:
+        with self._never_failing():
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    @contextlib.contextmanager
+    def _never_failing(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError):  # a ValueError is a stream that was closed
+            # What is still in the stream's buffer would fail again when Python exits.
+            with contextlib.suppress(OSError, ValueError):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, self._stream.fileno())
+                os.close(nowhere)
+
+
+class Display(Callback):
+    """What both kinds of display know of a run."""
+
+    def __init__(self) -> None:
+        self.output = QuietOutput(sys.stdout)
+        self.against: dict[str, list[Shares]] = {}
+        self.saved: Path | None = None
+
+    def on_start(self, trainer: Trainer) -> None:
+        for opponent in trainer.config.evaluation.opponents:
+            self.against[opponent] = _past_results(trainer.run.metrics_path, opponent)
+        self.first_step = trainer.progress.steps
+
+    def on_evaluation(self, trainer: Trainer, results: Sequence[MatchResult]) -> None:
+        for result in results:
+            counts = (result.wins, result.draws, result.losses)
+            wins, draws, losses = (n / max(result.played, 1) for n in counts)
+            self.against.setdefault(result.second, []).append((wins, draws, losses))
+
+    def on_checkpoint(self, trainer: Trainer, path: Path, seconds: float) -> None:
+        self.saved = path
+
+    def summary(self, trainer: Trainer) -> list[tuple[str, str]]:
+        """What to know of a run that is over."""
+        progress, run = trainer.progress, trainer.run
+        rate = progress.steps / progress.seconds if progress.seconds else math.nan
+        return [
+            ("steps", f"{progress.steps:,} in {progress.updates:,} updates"),
+            ("games", f"{progress.games:,}"),
+            ("time", f"{clock(progress.seconds)} of playing and learning"),
+            ("speed", f"{number(rate)} steps/s"),
+            *(
+                (f"against {name}", "{:.0%} won, {:.0%} drawn, {:.0%} lost".format(*shares[-1]))
+                for name, shares in self.against.items()
+                if shares
+            ),
+            ("run", str(run.folder)),
+            ("learning curve", str(run.learning_curve_path)),
+            ("checkpoint", str(self.saved or "none")),
+        ]
+
+    def farewell(self, trainer: Trainer) -> str:
+        """What to tell who stopped the run."""
+        # The update that was cut short may have been counted: what was saved is what holds.
+        steps = int(self.saved.stem.rpartition("_")[2]) if self.saved else trainer.progress.steps
+        # A name is looked for in the folder of runs that settings have if nobody changes them.
+        run, usual = trainer.run, Path(LoggingConfig().runs_dir)
+        name = run.name if run.folder.parent == usual else str(run.folder)
+        return (
+            f"Stopped at step {steps:,} of {trainer.progress.total_timesteps:,}. All is saved; "
+            f"go on with: keisei train --resume {shlex.quote(name)}"
+        )
+
+
+class PlainLines(Display):
+    """One line for each thing that happens, for a log file or a pipe."""
+
+    def on_start(self, trainer: Trainer) -> None:
+        super().on_start(trainer)
+        self._say(f"run {trainer.run.name} starts at step {self.first_step:,}")
+
+    def on_update(self, trainer: Trainer, finished: Sequence[FinishedGame]) -> None:
+        progress, now = trainer.progress, trainer.progress.metrics
+        parts = [
+            f"step {progress.steps:,}/{progress.total_timesteps:,} {progress.fraction:.1%}",
+            f"{number(now.get('steps_per_s'))} steps/s",
+            f"{progress.games:,} games",
+            f"decided {percent(now.get('decided'))}",
+            f"length {number(now.get('game_length'))}",
+            f"policy {number(now.get('policy_loss'))}",
+            f"value {number(now.get('value_loss'))}",
+            f"entropy {number(now.get('entropy'))}",
+            f"kl {number(now.get('kl'))}",
+            f"clip {percent(now.get('clip_fraction'))}",
+        ]
+        parts += [
+            f"wins against {name} {percent(shares[-1][0])}"
+            for name, shares in self.against.items()
+            if shares
+        ]
+        self._say(" | ".join(parts))
+
+    def on_evaluation(self, trainer: Trainer, results: Sequence[MatchResult]) -> None:
+        super().on_evaluation(trainer, results)
+        for result in results:
+            self._say(f"evaluation at step {trainer.progress.steps:,}: {result}")
+
+    def on_checkpoint(self, trainer: Trainer, path: Path, seconds: float) -> None:
+        super().on_checkpoint(trainer, path, seconds)
+        self._say(f"checkpoint {path.name} saved in {seconds:.2f} s")
+
+    def on_stop(self, trainer: Trainer) -> None:
+        self._say(self.farewell(trainer))
+
+    def on_end(self, trainer: Trainer) -> None:
+        for name, value in (("finished", trainer.run.name), *self.summary(trainer)):
+            self._say(f"{name + ':':<16} {value}")
+
+    def _say(self, line: str) -> None:
+        self.output.write(line + "\n")
+        self.output.flush()
+
+
+class LiveView(Display):
+    """A view of the run that rich draws in its own thread, `refresh_per_second` times a second."""
+
+    def __init__(self, refresh_per_second: float = 2.0) -> None:
+        super().__init__()
+        self.console = Console(file=cast(TextIO, self.output), force_terminal=True)
+        self.history = {name: deque[float](maxlen=HISTORY) for name in LEARNING}
+        self._refresh_per_second = refresh_per_second
+        self._live: Live | None = None
+        self._last_view: RenderableType = ""
+        self._board: Text | None = None
+        self._move = 0
+        self._phase = ""  # how the run ended
+        self._end: float | None = None  # when the run will be over, as far as can be told
+        self._diverted: list[tuple[logging.StreamHandler[Any], Any]] = []
+
+    def on_start(self, trainer: Trainer) -> None:
+        super().on_start(trainer)
+        self._trainer = trainer
+        self.started = self._trained_since = time.monotonic()
+        self._live = Live(
+            console=self.console,
+            get_renderable=self._view,
+            refresh_per_second=self._refresh_per_second,
+            vertical_overflow="crop",
+        )
+        atexit.register(self._leave)  # gives the cursor back even if nobody calls on_close
+        self._live.start(refresh=True)
+        self._divert_logging()
+
+    def on_update(self, trainer: Trainer, finished: Sequence[FinishedGame]) -> None:
+        for name, values in self.history.items():
+            values.append(trainer.progress.metrics.get(name, math.nan))
+        progress, now = trainer.progress, time.monotonic()
+        pace = (now - self._trained_since) / (progress.steps - self.first_step)
+        self._end = now + pace * (progress.total_timesteps - progress.steps)
+
+    def on_evaluation(self, trainer: Trainer, results: Sequence[MatchResult]) -> None:
+        super().on_evaluation(trainer, results)
+        if trainer.progress.steps == self.first_step:
+            self._trained_since = time.monotonic()  # later evaluations count, this says nothing
+
+    def on_stop(self, trainer: Trainer) -> None:
+        self._leave("stopped")
+        # Not wrapped by us: a command that is copied from the terminal must be in one piece.
+        self.console.print(Text(self.farewell(trainer)), soft_wrap=True)
+
+    def on_end(self, trainer: Trainer) -> None:
+        self._leave("finished")
+        title = Text(f"{trainer.run.name} has finished", "bold")
+        table = Table(title=title, show_header=False)
+        table.add_column(style="bold")
+        table.add_column(overflow="fold")
+        for row in self.summary(trainer):
+            table.add_row(*map(Text, row))
+        self.console.print(table)
+
+    def on_close(self, trainer: Trainer) -> None:
+        self._leave()
+
+    def _leave(self, phase: str = "broken off") -> None:
+        """Leave the last view standing, and the terminal as it was."""
+        self._phase = self._phase or phase
+        live, self._live = self._live, None
+        if live:
+            atexit.unregister(self._leave)
+            for handler, stream in self._diverted:
+                handler.setStream(stream)
+            live.stop()
+
+    def _divert_logging(self) -> None:
+        """Let what is logged to the terminal appear above the view, not across it."""
+        for handler in logging.getLogger().handlers:
+            if isinstance(handler, logging.StreamHandler) and _is_terminal(handler.stream):
+                self._diverted.append((handler, handler.stream))
+                handler.setStream(sys.stderr)  # rich's now
+
+    def _view(self) -> RenderableType:
+        """The view of now; of a moment ago, if the training thread was changing what is shown."""
+        with contextlib.suppress(Exception):
+            self._last_view = draw(self._look(), *self.console.size)
+        return self._last_view
+
+    def _look(self) -> View:
+        progress = self._trainer.progress
+        self._read_board()
+        return View(
+            name=self._trainer.run.name,
+            phase=self._phase or ("evaluating" if self._evaluates() else "training"),
+            progress=progress,
+            elapsed=time.monotonic() - self.started,
+            left=None if self._end is None else max(self._end - time.monotonic(), 0.0),
+            against=self.against,
+            history=self.history,
+            board=self._board,
+            move=self._move,
+        )
+
+    def _evaluates(self) -> bool:
+        progress = self._trainer.progress
+        last, interval = progress.last_evaluation, self._trainer.config.evaluation.interval
+        return last is None or progress.steps - last >= interval or progress.finished
+
+    def _read_board(self) -> None:
+        """Look at the first game. It is read while it may be played: then the last look stays."""
+        with contextlib.suppress(Exception):
+            game = self._trainer.shards[0].games.game(0)
+            self._board, self._move = board_text(game), len(game.moves)
+
+
+def _past_results(metrics: Path, opponent: str) -> list[Shares]:
+    """What earlier sessions of the run came to."""
+    try:
+        with MetricsReader(metrics) as reader:
+            wins, draws, losses = (
+                [share for _, share in reader.series(f"{kind} against {opponent}")]
+                for kind in ("wins", "draws", "losses")
+            )
+    except MetricsError:  # a new run has none
+        return []
+    return list(zip(wins, draws, losses, strict=False))
+
+
+def _is_terminal(stream: Any) -> bool:
+    return stream in (sys.__stdout__, sys.__stderr__) and stream.isatty()

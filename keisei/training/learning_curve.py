@@ -1,0 +1,195 @@
+"""The learning curve: one picture of how a run went, beside its checkpoints."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei.evaluation.match import MatchResult
+from keisei.training.callbacks import Callback
+from keisei.training.metrics import MetricsReader
+
+if TYPE_CHECKING:
+    from keisei.training.trainer import Trainer
+
+log = logging.getLogger(__name__)
+
+_BLUE, _ORANGE = "#2563a8", "#d9772b"
+_RESULTS = {"wins": "#3f9b5f", "draws": "#e3c567", "losses": "#c8553d"}
+_GOAL = 0.95  # of the games against random play: from there on it says no more
+_WINDOWS = 25  # the strong line is the mean over this part of a curve
+
+
+class LearningCurve(Callback):
+    """Draws the run's picture after each evaluation and when the run stops or ends."""
+
+    def on_evaluation(self, trainer: Trainer, results: Sequence[MatchResult]) -> None:
+        self._draw(trainer)
+
+    def on_stop(self, trainer: Trainer) -> None:
+        self._draw(trainer)
+
+    def on_end(self, trainer: Trainer) -> None:
+        self._draw(trainer)
+
+    def _draw(self, trainer: Trainer) -> None:
+        try:
+            # A reader of its own: nobody says that the writer is still, or already, open.
+            with MetricsReader(trainer.run.metrics_path) as reader:
+                draw_learning_curve(reader, trainer.run.learning_curve_path, trainer.run.name)
+        except Exception as error:
+            log.warning("the learning curve could not be drawn: %s", error)
+
+
+def draw_learning_curve(reader: MetricsReader, path: Path, title: str) -> None:
+    """Draw the run as a PNG of 1200 x 800 to `path`; what was not measured stays empty."""
+    # Here, because it takes half a second; and no pyplot, which would keep every figure alive.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1)
+    figure = Figure(figsize=(12, 8), dpi=100, layout=layout, facecolor="white")
+    FigureCanvasAgg(figure)
+    # Dollars would begin a formula, and a run may be called anything.
+    figure.suptitle(title.replace("$", r"\$"), fontsize=15, fontweight="bold")
+    grid = figure.add_gridspec(2, 2)
+    _results(figure, grid[0, 0], reader)
+    _pair(figure.add_subplot(grid[0, 1]), reader, "self-play", "decided", "game_length")
+    _pair(figure.add_subplot(grid[1, 0]), reader, "policy", "entropy", "kl")
+    _pair(figure.add_subplot(grid[1, 1]), reader, "value", "value_loss", "explained_variance")
+    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing")  # of a run's name in kanji
+            figure.savefig(aside, format="png")
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _results(figure: Any, place: Any, reader: MetricsReader) -> None:
+    """One strip of wins, draws and losses for each opponent."""
+    prefix = "wins against "
+    opponents = [name.removeprefix(prefix) for name in reader.names() if name.startswith(prefix)]
+    opponents.sort(key=lambda name: (name != "random", name))
+    strips = place.subgridspec(max(len(opponents), 1), 1, hspace=0.08)
+    for row, opponent in enumerate(opponents or [""]):
+        axes = figure.add_subplot(strips[row])
+        last = row + 1 >= len(opponents)
+        _frame(axes, f"against {opponent}" if opponent else "against others", show_steps=last)
+        axes.set_ylim(0, 1)
+        axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        if opponent:
+            _stack(axes, reader, opponent)
+            if row == 0:
+                anchor = {"loc": "lower right", "bbox_to_anchor": (1, 1)}
+                axes.legend(**anchor, ncols=3, fontsize=8, frameon=False)
+        else:
+            _say_empty(axes)
+
+
+def _stack(axes: Any, reader: MetricsReader, opponent: str) -> None:
+    # A run that was evaluated twice at a step (short and final) has two values: the last counts.
+    parts = [dict(reader.series(f"{kind} against {opponent}")) for kind in _RESULTS]
+    steps = sorted(set.intersection(*map(set, parts)))
+    shares = np.nan_to_num([[part[step] for step in steps] for part in parts])
+    if len(steps) == 1:  # an area needs a width
+        steps, shares = [steps[0] - 1, steps[0] + 1], shares.repeat(2, axis=1)
+    if steps:
+        colors = list(_RESULTS.values())
+        axes.stackplot(steps, shares, colors=colors, labels=list(_RESULTS), alpha=0.85, lw=0)
+        axes.plot(steps, shares[0], color="#1f5c36", lw=1.5, marker="o", ms=3)
+        axes.set_xlim(steps[0], steps[-1])
+    if opponent == "random":
+        axes.axhline(_GOAL, color="black", lw=1, ls="--")
+        axes.text(1.01, _GOAL, f"{_GOAL:.0%}", transform=axes.transAxes, va="center", fontsize=8)
+
+
+def _pair(axes: Any, reader: MetricsReader, title: str, left: str, right: str) -> None:
+    """Two metrics over the steps, each with its own scale."""
+    _frame(axes, title)
+    found = False
+    for name, side, color in ((left, axes, _BLUE), (right, axes.twinx(), _ORANGE)):
+        found |= _line(side, reader.series(name), color)
+        side.set_ylabel("KL" if name == "kl" else name.replace("_", " "), color=color)
+        side.tick_params(axis="y", colors=color, length=0)
+        side.spines[:].set_visible(False)
+        _scale(side, name)
+    if not found:
+        _say_empty(axes)
+
+
+def _line(axes: Any, series: Sequence[tuple[int, float]], color: str) -> bool:
+    """The values pale and their moving mean strong; whether there was anything to draw."""
+    steps = np.array([step for step, _ in series])
+    values = np.array([value for _, value in series], dtype=np.float64)
+    if not np.isfinite(values).any():
+        return False
+    window = max(len(values) // _WINDOWS, 1)
+    few = len(values) < 40
+    if window > 1:
+        axes.plot(steps, values, color=color, lw=0.8, alpha=0.3)
+    axes.plot(
+        steps, _moving_mean(values, window), color=color, lw=1.8, marker="o" if few else "", ms=3
+    )
+    return True
+
+
+def _moving_mean(values: npt.NDArray[np.float64], window: int) -> npt.NDArray[np.float64]:
+    """The mean of the last `window` values; gaps do not count, and stay gaps."""
+    known = np.isfinite(values)
+    sums = np.cumsum(np.where(known, values, 0.0))
+    counts = np.cumsum(known)
+    sums[window:] -= sums[:-window].copy()
+    counts[window:] -= counts[:-window].copy()
+    return np.where(known, sums / np.maximum(counts, 1), np.nan)
+
+
+def _scale(axes: Any, name: str) -> None:
+    """The range in which the metric means something, whatever its outliers."""
+    low, high = axes.get_ylim()
+    if name == "decided":
+        axes.set_ylim(0, 1)
+        axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    elif name == "explained_variance":
+        axes.set_ylim(max(low, -1), 1)
+    else:
+        axes.set_ylim(0, high * 1.05)
+
+
+def _frame(axes: Any, title: str, show_steps: bool = True) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
+    axes.grid(color="#e4e4e4", lw=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0, labelsize=9, labelbottom=show_steps)
+    axes.xaxis.set_major_formatter(lambda step, _: _short(step))
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    if show_steps:
+        axes.set_xlabel("steps", fontsize=9)
+
+
+def _say_empty(axes: Any) -> None:
+    axes.text(0.5, 0.5, "nothing yet", transform=axes.transAxes, ha="center", color="#999999")
+
+
+def _short(step: float) -> str:
+    """A number of steps in few characters.
+
+    >>> _short(1500), _short(250_000), _short(1_200_000), _short(0)
+    ('1.5k', '250k', '1.2M', '0')
+    """
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if abs(step) >= size:
+            return f"{step / size:.4g}{unit}"
+    return f"{step:.4g}"

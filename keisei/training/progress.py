@@ -1,0 +1,77 @@
+"""What a run has done so far: counted by the trainer, shown by callbacks, kept in checkpoints."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from keisei.shogi import FinishedGame
+
+RECENT_GAMES = 500
+
+
+@dataclass
+class Progress:
+    """Counters of a run, and its latest numbers."""
+
+    total_timesteps: int
+    steps: int = 0
+    updates: int = 0
+    games: int = 0
+    seconds: float = 0.0  # spent collecting and learning, over all sessions
+    reasons: Counter[str] = field(default_factory=Counter)
+    recent_lengths: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT_GAMES))
+    recent_decided: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT_GAMES))
+    last_evaluation: int | None = None  # the step at which one was last done; None: never
+    last_checkpoint: int | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def fraction(self) -> float:
+        """How much of the run is done, from 0 to 1."""
+        return min(self.steps / self.total_timesteps, 1.0)
+
+    @property
+    def finished(self) -> bool:
+        """Has the run played all its moves?"""
+        return self.steps >= self.total_timesteps
+
+    def count_games(self, finished: Iterable[FinishedGame]) -> None:
+        """Count games that ended."""
+        for end in finished:
+            self.games += 1
+            self.reasons[end.outcome.reason] += 1
+            self.recent_lengths.append(end.length)
+            self.recent_decided.append(end.outcome.winner is not None)
+
+    def game_metrics(self) -> dict[str, float]:
+        """What the recent games were like."""
+        if not self.recent_lengths:
+            return {}
+        share = {f"ended by {why}": n / self.games for why, n in self.reasons.items()}
+        return {
+            "games": self.games,
+            "game_length": sum(self.recent_lengths) / len(self.recent_lengths),
+            "decided": sum(self.recent_decided) / len(self.recent_decided),
+            **share,
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything, as plain data."""
+        plain = dict(vars(self))
+        plain["reasons"] = dict(self.reasons)
+        plain["recent_lengths"] = list(self.recent_lengths)
+        plain["recent_decided"] = list(self.recent_decided)
+        plain["metrics"] = dict(self.metrics)
+        return plain
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a `state_dict()`; the goal stays the one of now."""
+        for name, value in state.items():
+            if name != "total_timesteps":
+                setattr(self, name, value)
+        self.reasons = Counter(state["reasons"])
+        self.recent_lengths = deque(state["recent_lengths"], maxlen=RECENT_GAMES)
+        self.recent_decided = deque(state["recent_decided"], maxlen=RECENT_GAMES)

@@ -1,0 +1,173 @@
+"""A run: the folder with everything that belongs to one training.
+
+::
+
+    runs/20261115-143012/
+      config.yaml           all settings, as they were resolved when the run began
+      metrics.sqlite        every number, game and event (see metrics.py)
+      checkpoints/          step_000000123456.pt (see checkpoint.py)
+      games/                game records
+      tensorboard/          the same numbers for TensorBoard
+      learning_curve.png
+      lock                  held by the process that trains; it names that process
+"""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from io import FileIO
+from itertools import count
+from pathlib import Path
+
+from keisei.errors import KeiseiError
+
+if sys.platform != "win32":
+    import fcntl
+
+
+class RunError(KeiseiError):
+    """A run cannot be made, found or used; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run's folder; make it with `Run.create` or `Run.open`."""
+
+    folder: Path
+
+    @classmethod
+    def create(cls, root: Path, name: str | None, config_yaml: str) -> "Run":
+        """A new run `name` below `root`; without a name, the date and time are its name."""
+        if name is not None:
+            _check_name(name)
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            run = cls(_claim_folder(root, name))
+            run._make_subfolders()
+            # Last, and whole or not at all: config.yaml is what makes a folder a run.
+            aside = run.folder / ".config.yaml.tmp"
+            with aside.open("w", encoding="utf-8") as file:
+                file.write(config_yaml)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(aside, run.config_path)
+        except OSError as error:
+            raise RunError(f"cannot make a run in {root}: {error}") from error
+        return run
+
+    @classmethod
+    def open(cls, path_or_name: str | Path, root: Path) -> "Run":
+        """The run of that name below `root`, or the run in that folder."""
+        candidates = [root / path_or_name, Path(path_or_name)]
+        folder = next((path for path in candidates if path.is_dir()), None)
+        if folder is None:
+            tried = " and ".join(dict.fromkeys(str(path) for path in candidates))
+            raise RunError(f"there is no run {str(path_or_name)!r}: looked for the folder {tried}")
+        run = cls(folder)
+        missing = []
+        if not run.config_path.is_file():
+            missing.append(run.config_path.name)
+        if not run.checkpoints_dir.is_dir():
+            missing.append(f"{run.checkpoints_dir.name}/")
+        if missing:
+            raise RunError(f"{folder} is not a run: {' and '.join(missing)} is missing")
+        return run
+
+    @property
+    def name(self) -> str:
+        return self.folder.resolve().name
+
+    @property
+    def config_path(self) -> Path:
+        return self.folder / "config.yaml"
+
+    @property
+    def metrics_path(self) -> Path:
+        return self.folder / "metrics.sqlite"
+
+    @property
+    def checkpoints_dir(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def games_dir(self) -> Path:
+        return self.folder / "games"
+
+    @property
+    def tensorboard_dir(self) -> Path:
+        return self.folder / "tensorboard"
+
+    @property
+    def learning_curve_path(self) -> Path:
+        return self.folder / "learning_curve.png"
+
+    @property
+    def lock_path(self) -> Path:
+        return self.folder / "lock"
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the run while training, so that no two processes write to it.
+
+        The operating system lets go when the process ends, however it ends. A process that is
+        started by fork shares the lock; one that is started by spawn does not.
+        """
+        with contextlib.ExitStack() as held:
+            try:
+                file = held.enter_context(self.lock_path.open("ab+", buffering=0))
+                _take(file, self.folder)
+                file.truncate(0)
+                file.write(b"%d\n" % os.getpid())
+                self._make_subfolders()  # of an old run, some may have been removed by hand
+            except OSError as error:
+                raise RunError(f"cannot write to the run {self.folder}: {error}") from error
+            yield
+
+    def _make_subfolders(self) -> None:
+        for folder in (self.checkpoints_dir, self.games_dir, self.tensorboard_dir):
+            folder.mkdir(exist_ok=True)
+
+
+def _check_name(name: str) -> None:
+    if not name.strip():
+        raise RunError("a run's name must not be empty")
+    if name[0] in ".-":
+        raise RunError(f"a run's name must not begin with '{name[0]}': {name!r}")
+    if any(letter in "/\\:" or not letter.isprintable() for letter in name):
+        raise RunError(f"a run's name must be one plain file name, without / \\ or ':': {name!r}")
+
+
+def _claim_folder(root: Path, name: str | None) -> Path:
+    """Make the run's folder; mkdir fails if it exists, so two processes never get the same one."""
+    if name is not None:
+        try:
+            (root / name).mkdir()
+        except FileExistsError:
+            raise RunError(
+                f"the run {root / name} exists: continue it with --resume, or choose another name"
+            ) from None
+        return root / name
+    now = datetime.now().strftime("%Y%m%d-%H%M%S")
+    for number in count(1):
+        folder = root / (now if number == 1 else f"{now}-{number}")
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
+            break
+    return folder
+
+
+def _take(file: FileIO, folder: Path) -> None:
+    if sys.platform == "win32":  # there runs are not locked
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        pid = file.read().decode().strip() or "unknown"
+        raise RunError(
+            f"the run {folder} is in use by another training (process {pid}): "
+            "wait until it ends, or stop it"
+        ) from None

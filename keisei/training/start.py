@@ -1,0 +1,60 @@
+"""Starting a training from the command line: a new run, or one that goes on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from keisei.config_schema import AppConfig, load_config, to_yaml
+from keisei.errors import KeiseiError
+from keisei.training.callbacks import Callback, RecordMetrics, Wandb
+from keisei.training.display import make_display
+from keisei.training.learning_curve import LearningCurve
+from keisei.training.run import Run
+from keisei.training.trainer import Trainer
+from keisei.training.training_loop_manager import TrainingLoopManager
+
+log = logging.getLogger(__name__)
+
+
+def start_training(
+    config_file: Path | None, overrides: Sequence[str], name: str | None, resume: str | None
+) -> bool:
+    """Train a new run, or go on with one; returns whether it got to its end."""
+    if resume is None:
+        config = load_config(config_file, overrides)
+        run = Run.create(Path(config.logging.runs_dir), name, to_yaml(config))
+        return TrainingLoopManager(Trainer(config, run, make_callbacks(config))).run()
+    if name or config_file:
+        raise KeiseiError(
+            "--resume takes the run's own name and settings: leave out --name/--config"
+        )
+    return TrainingLoopManager(resume_trainer(resume, overrides)).run()
+
+
+def resume_trainer(name: str, overrides: Sequence[str]) -> Trainer:
+    """The trainer of an existing run, set to its newest good checkpoint."""
+    defaults = load_config(overrides=[o for o in overrides if o.startswith("logging.runs_dir=")])
+    run = Run.open(name, Path(defaults.logging.runs_dir))
+    config = load_config(run.config_path, overrides)
+    trainer = Trainer(config, run, make_callbacks(config))
+    if not trainer.checkpoints.paths():
+        log.warning("%s has no checkpoint yet: it starts from the beginning", run.name)
+        return trainer
+    path, state = trainer.checkpoints.latest()
+    trainer.load_state_dict(state)
+    if trainer.progress.finished:
+        raise KeiseiError(
+            f"{run.name} has played its {trainer.progress.steps:,} moves ({path.name}); "
+            f"for more, resume with -o training.total_timesteps=N"
+        )
+    return trainer
+
+
+def make_callbacks(config: AppConfig) -> list[Callback]:
+    """What watches a run; the display is last, so that it shows what the others have done."""
+    callbacks: list[Callback] = [RecordMetrics()]
+    if config.wandb.enabled:
+        callbacks.append(Wandb())
+    return [*callbacks, LearningCurve(), make_display(config.display)]

@@ -1,0 +1,56 @@
+"""Stopping a run on SIGINT or SIGTERM, so that nothing is lost and nobody waits."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopRequested(BaseException):
+    """The user wants the run to stop. Not an Exception: no handler of errors may swallow it."""
+
+
+class Stopper:
+    """Turns the first signal into `StopRequested`, and the second into an exit at once.
+
+    The exception comes only inside `with stopper.interruptible():`, where work may be thrown away.
+    Elsewhere (a checkpoint is being written) the signal waits until the next such block.
+    """
+
+    def __init__(self) -> None:
+        self.requested: int | None = None
+        self._interruptible = False
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> Stopper:
+        for number in SIGNALS:
+            self._previous[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if self.requested is not None:
+            os._exit(128 + number)
+        self.requested = number
+        if self._interruptible:
+            raise StopRequested
+
+    @contextlib.contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """A block that a signal may cut short."""
+        if self.requested is not None:
+            raise StopRequested
+        self._interruptible = True
+        try:
+            yield
+        finally:
+            self._interruptible = False

@@ -1,0 +1,128 @@
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from keisei.config_schema import AppConfig, ConfigError, describe, load_config, to_yaml
+
+
+def test_defaults_survive_a_round_trip_through_yaml(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text(to_yaml(AppConfig()))
+    assert load_config(file) == AppConfig()
+
+
+def test_the_description_of_all_settings_is_yaml_that_gives_the_defaults(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text(describe())
+    assert load_config(file) == AppConfig()
+
+
+def test_every_setting_has_a_description():
+    def check(model, path):
+        for name, field in model.model_fields.items():
+            assert field.description, f"{path}{name}"
+            if hasattr(field.annotation, "model_fields"):
+                check(field.annotation, f"{path}{name}.")
+
+    check(AppConfig, "")
+
+
+@pytest.mark.parametrize(
+    ("override", "value"),
+    [
+        ("training.learning_rate=1e-4", 1e-4),
+        ("training.learning_rate=0.5", 0.5),
+        ("model.preset=full", "full"),
+        ("model.width=32", 32),
+        ("training.normalize_advantages=false", False),
+        ("training.parallel.num_envs_per_worker=256", 256),
+        ("env.start_positions=[startpos, 2_pieces]", ["startpos", "2_pieces"]),
+    ],
+)
+def test_an_override_sets_the_field(override, value):
+    config = load_config(overrides=[override])
+    for key in override.partition("=")[0].split("."):
+        config = getattr(config, key)
+    assert config == value
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("training.learning_rate=-1", ["training.learning_rate", "greater than 0", "-1"]),
+        ("training.learning_rate=fast", ["training.learning_rate", "number", "'fast'"]),
+        ("model.preset=huge", ["model.preset", "'tiny', 'small' or 'full'", "'huge'"]),
+        ("training.lerning_rate=1", ["training.lerning_rate", "no such setting"]),
+        ("trainin.gamma=1", ["trainin", "no such setting"]),
+        ("env.device=tpu", ["env.device", "cuda:N", "'tpu'"]),
+        ("env.start_positions=[nowhere]", ["env.start_positions", "nowhere"]),
+        ("env.start_positions=[]", ["env.start_positions", "at least 1"]),
+        ("training.minibatch_size=1000000", ["minibatch_size", "8192"]),
+        ("training.gamma", ["section.field=value"]),
+        ("training.gamma.x=1", ["training.gamma"]),
+        ("=3", ["section.field=value"]),
+    ],
+)
+def test_a_bad_value_names_the_field_the_value_and_what_is_allowed_in_one_line(override, says):
+    with pytest.raises(ConfigError) as error:
+        load_config(overrides=[override])
+    assert "\n" not in str(error.value)
+    for part in says:
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", "training: [", "training: 5", "just text", "\x00"])
+def test_a_file_that_is_no_config_is_refused_in_one_line(tmp_path, text):
+    file = tmp_path / "config.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as error:
+        load_config(file)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"nothing\.yaml"):
+        load_config(tmp_path / "nothing.yaml")
+
+
+def test_assignment_is_checked_too():
+    config = AppConfig()
+    with pytest.raises(ValueError, match="gamma"):
+        config.training.gamma = 2
+
+
+def test_the_shipped_configs_can_be_read():
+    from pathlib import Path
+
+    files = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
+    assert files
+    for file in files:
+        load_config(file)
+
+
+def run(*arguments, **settings):
+    return subprocess.run(
+        [sys.executable, "-m", "keisei", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **settings,
+    )
+
+
+def test_a_bad_value_on_the_command_line_is_one_line_and_exit_code_2(tmp_path):
+    result = run("train", "-o", "training.gamma=7", cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "training.gamma" in result.stderr
+    assert "7" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_keisei_config_prints_the_defaults_with_their_descriptions():
+    result = run("config")
+    assert result.returncode == 0
+    assert yaml.safe_load(result.stdout) == AppConfig().model_dump(mode="json")
+    assert "# Discount per move." in result.stdout

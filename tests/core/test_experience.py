@@ -1,0 +1,150 @@
+import pickle
+
+import numpy as np
+import pytest
+
+from keisei.config_schema import load_config
+from keisei.core.experience_buffer import ExperienceBuffer
+from keisei.core.policy import best, sample, segment_log_softmax
+from keisei.core.ppo_agent import PPOAgent
+from keisei.training.shard import SelfPlayShard
+
+SMALL = ["model.depth=1", "model.width=16"]
+
+
+@pytest.fixture(scope="module")
+def agent():
+    return PPOAgent(load_config(overrides=SMALL), "cpu")
+
+
+def collect(agent, games=3, steps=20, index=0):
+    shard = SelfPlayShard(games, 1, index, move_limit=12, material_reward=0.01)
+    return shard.collect(agent.evaluate, steps, version=5).rollout
+
+
+def buffer(*rollouts):
+    held = ExperienceBuffer(gamma=1.0, lambda_gae=0.9)
+    for rollout in rollouts:
+        held.add_batch(rollout)
+    return held
+
+
+def assert_same(a, b):
+    for mine, other in zip(a, b, strict=True):
+        assert np.array_equal(mine, other)
+
+
+def test_a_recorded_step_names_its_action_among_its_legal_actions(agent):
+    held = buffer(collect(agent), collect(agent, games=2, index=1))
+    held.compute_advantages_and_returns()
+    batch = held.get_batch()
+    assert len(held) == len(batch.actions) == 3 * 20 + 2 * 20
+    for i, action in enumerate(batch.actions):
+        assert action in batch.legal[batch.offsets[i] : batch.offsets[i + 1]]
+
+
+def name(batch, i):
+    return batch.observations[i].tobytes() + batch.log_probs[i].tobytes()
+
+
+def test_minibatches_hold_every_step_once_with_its_own_legal_actions(agent):
+    held = buffer(collect(agent), collect(agent, index=1))
+    held.compute_advantages_and_returns()
+    every = held.get_batch()
+    seen = 0
+    keys = {name(every, i): i for i in range(len(every.actions))}
+    for batch in held.minibatches(16, np.random.default_rng(0)):
+        for j in range(len(batch.actions)):
+            i = keys[name(batch, j)]
+            mine = batch.legal[batch.offsets[j] : batch.offsets[j + 1]]
+            assert np.array_equal(mine, every.legal[every.offsets[i] : every.offsets[i + 1]])
+            assert batch.actions[j] == every.actions[i]
+            seen += 1
+    assert seen == len(held)
+
+
+def test_rollouts_of_two_workers_keep_their_own_advantages(agent):
+    one, two = collect(agent), collect(agent, games=4, index=1)
+    alone, other, both = buffer(one), buffer(two), buffer(one, two)
+    for held in (alone, other, both):
+        held.compute_advantages_and_returns()
+    joined = np.concatenate([alone.get_batch().advantages, other.get_batch().advantages])
+    assert np.array_equal(both.get_batch().advantages, joined)
+
+
+def test_serialized_batches_come_back_the_same_and_carry_no_code(agent):
+    held = buffer(collect(agent), collect(agent, index=1))
+    data = held.get_serializable_batch()
+    other = buffer()
+    other.merge_worker_buffers([data, buffer().get_serializable_batch()])
+    assert [r.version for r in other.rollouts] == [5, 5]
+    held.compute_advantages_and_returns()
+    other.compute_advantages_and_returns()
+    assert_same(held.get_batch(), other.get_batch())
+    with pytest.raises(ValueError):
+        other.merge_worker_buffers([pickle.dumps({"count": 1})])
+
+
+def test_moves_added_one_by_one_equal_the_same_rollout(agent):
+    rollout = collect(agent, games=1)
+    single = buffer()
+    for t in range(20):
+        start, end = rollout.legal_offsets[t : t + 2]
+        single.add(
+            rollout.observations[t, 0],
+            rollout.legal[start:end],
+            int(rollout.actions[t, 0]),
+            float(rollout.log_probs[t, 0]),
+            float(rollout.values[t, 0]),
+            float(rollout.rewards[t, 0]),
+            bool(rollout.dones[t, 0]),
+        )
+    whole = buffer(rollout)
+    assert len(single) == len(whole) == 20
+    single.compute_advantages_and_returns(last_value=float(rollout.last_values[0]))
+    whole.compute_advantages_and_returns()
+    assert_same(single.get_batch(), whole.get_batch())
+
+
+def test_an_empty_buffer_is_still_a_buffer_and_says_what_is_missing():
+    empty = buffer()
+    assert empty
+    assert len(empty) == 0
+    with pytest.raises(ValueError, match="collect some"):
+        empty.compute_advantages_and_returns()
+    with pytest.raises(ValueError, match="compute_advantages"):
+        empty.get_batch()
+
+
+def test_clear_forgets_everything(agent):
+    held = buffer(collect(agent))
+    held.compute_advantages_and_returns()
+    held.clear()
+    assert len(held) == 0
+    with pytest.raises(ValueError, match="compute_advantages"):
+        held.get_batch()
+
+
+def test_the_softmax_of_a_segment_ignores_the_others():
+    scores = np.array([1, 2, 3, 1000, -1000], np.float32)
+    probs = np.exp(segment_log_softmax(scores, np.array([0, 3, 5])))
+    expected = np.exp([1, 2, 3]) / np.exp([1, 2, 3]).sum()
+    assert probs[:3] == pytest.approx(expected, rel=1e-5)
+    assert probs[3:].tolist() == [1, 0]
+
+
+def test_draws_follow_the_probabilities_and_never_leave_the_segment():
+    log_probs = np.log(np.array([0.2, 0.8, 1.0, 0.5, 0.5], np.float32))
+    offsets = np.array([0, 2, 3, 5])
+    uniforms = np.linspace(0, 0.9999, 1000)
+    draws = np.array([sample(log_probs, offsets, np.full(3, u)) for u in uniforms])
+    assert (draws[:, 0] == 1).mean() == pytest.approx(0.8, abs=0.01)
+    assert set(draws[:, 1]) == {2}
+    assert set(draws[:, 2]) == {3, 4}
+    assert best(log_probs, offsets).tolist() == [1, 2, 3]
+
+
+def test_an_action_without_probability_is_never_drawn():
+    log_probs = np.array([-np.inf, 0.0, -np.inf], np.float32)
+    for u in (0.0, 0.5, np.nextafter(1, 0)):
+        assert sample(log_probs, np.array([0, 3]), np.array([u])).tolist() == [1]

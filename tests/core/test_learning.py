@@ -1,0 +1,91 @@
+"""Learning that cannot be luck: positions where few of many moves are right."""
+
+import numpy as np
+import pytest
+
+from keisei.config_schema import load_config
+from keisei.core.experience_buffer import ExperienceBuffer
+from keisei.core.policy import best
+from keisei.core.ppo_agent import PPOAgent
+from keisei.shogi import ShogiGame, VectorShogi
+from keisei.shogi.material import material
+from keisei.training.shard import SelfPlayShard
+
+
+def mating(game: ShogiGame) -> set[int]:
+    """The actions that mate at once."""
+    return {a for a in game.legal_actions().tolist() if after(game, a).outcome}
+
+
+def winning_a_big_piece(game: ShogiGame) -> set[int]:
+    """The actions that take a rook or a bishop for nothing, or more."""
+    before = material(game.observation()[None])[0]
+    gains = {}
+    for action in game.legal_actions().tolist():
+        gains[action] = -material(after(game, action).observation()[None])[0] - before
+    return {action for action, gain in gains.items() if gain >= 16}
+
+
+def after(game: ShogiGame, action: int) -> ShogiGame:
+    twin = game.copy()
+    twin.step(action)
+    return twin
+
+
+def positions_where(right, count: int) -> dict[str, set[int]]:
+    """Positions of random games in which at most a tenth of the moves are right."""
+    found: dict[str, set[int]] = {}
+    games = VectorShogi(32, seed=11)
+    while len(found) < count:
+        games.step(games.random_actions())
+        for g in np.flatnonzero(games.move_counts > 20)[:2]:
+            game = ShogiGame(games.game(g).sfen())
+            answers = right(game)
+            if answers and len(answers) <= len(game.legal_actions()) / 10:
+                found[game.sfen()] = answers
+    return dict(list(found.items())[:count])
+
+
+def accuracy(agent: PPOAgent, answers: dict[str, set[int]]) -> float:
+    hits = 0
+    for sfen, right in answers.items():
+        game = ShogiGame(sfen)
+        legal = game.legal_actions().astype(np.int16)
+        seen = agent.evaluate(game.observation()[None], legal, np.array([0, len(legal)]))
+        hits += int(legal[best(seen.log_probs, np.array([0, len(legal)]))[0]]) in right
+    return hits / len(answers)
+
+
+@pytest.mark.parametrize(
+    ("right", "move_limit", "material_reward"),
+    [(mating, 1, 0.0), (winning_a_big_piece, 2, 0.02)],
+    ids=["mates in one", "hanging pieces"],
+)
+def test_the_policy_goes_from_chance_to_over_80_percent_right(right, move_limit, material_reward):
+    answers = positions_where(right, 24)
+    config = load_config(
+        overrides=[
+            "model.depth=1",
+            "model.width=32",
+            "training.minibatch_size=256",
+            "training.ppo_epochs=2",
+            "training.lambda_gae=0",
+            "training.learning_rate=0.003",
+            "training.target_kl=0",
+        ]
+    )
+    agent = PPOAgent(config, "cpu")
+    chance = accuracy(agent, answers)
+    assert chance < 0.3
+    shard = SelfPlayShard(
+        64, 1, move_limit=move_limit, material_reward=material_reward, start_sfens=list(answers)
+    )
+    buffer = ExperienceBuffer(gamma=1.0, lambda_gae=0.0)
+    for _ in range(60):
+        buffer.clear()
+        buffer.add_batch(shard.collect(agent.evaluate, 16, agent.version).rollout)
+        buffer.compute_advantages_and_returns()
+        agent.learn(buffer)
+        if accuracy(agent, answers) > 0.95:
+            break
+    assert accuracy(agent, answers) > 0.8

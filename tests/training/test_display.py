@@ -1,0 +1,278 @@
+"""What a person sees while training, in a pipe and in terminals of several sizes."""
+
+import fcntl
+import io
+import math
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from keisei.config_schema import DisplayConfig
+from keisei.shogi import ShogiGame
+from keisei.shogi.board_text import board_text
+from keisei.training.display import LiveView, PlainLines, make_display
+from keisei.training.learning_curve import draw_learning_curve
+from keisei.training.live_panels import LEARNING, View, draw
+from keisei.training.metrics import MetricsReader, MetricsStore
+from keisei.training.progress import Progress
+from keisei.training.run import Run
+
+TRAIN = """
+import logging, sys
+from pathlib import Path
+from keisei.config_schema import load_config, to_yaml
+from keisei.training.callbacks import Callback, RecordMetrics
+from keisei.training.display import make_display
+from keisei.training.learning_curve import LearningCurve
+from keisei.training.run import Run
+from keisei.training.trainer import Trainer
+from keisei.training.training_loop_manager import TrainingLoopManager
+
+class Warn(Callback):
+    def on_update(self, trainer, finished):
+        logging.warning("warned after update %d", trainer.progress.updates)
+
+logging.basicConfig()
+root, *overrides = sys.argv[1:]
+config = load_config(overrides=overrides)
+run = Run.create(Path(root), "tiny", to_yaml(config))
+callbacks = [RecordMetrics(), LearningCurve(), Warn(), make_display(config.display)]
+TrainingLoopManager(Trainer(config, run, callbacks)).run()
+"""
+TINY = [
+    "training.total_timesteps=1024",
+    "training.parallel.num_envs_per_worker=4",
+    "training.parallel.rollout_length=64",
+    "training.minibatch_size=64",
+    "model.depth=0",
+    "model.width=8",
+    "env.move_limit=40",
+    "evaluation.games=4",
+    "evaluation.final_games=4",
+    "evaluation.interval=512",
+    "logging.tensorboard=false",
+    "display.refresh_per_second=20",
+]
+UPDATES, EVALUATIONS = 4, 4  # evaluations at 0, 512, 1024 and the final one
+
+
+def start(root: Path, *overrides: str, **streams: object) -> subprocess.Popen[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "xterm-256color"}
+    for name in ("COLUMNS", "LINES", "NO_COLOR"):
+        environment.pop(name, None)
+    command = [sys.executable, "-c", TRAIN, str(root), *TINY, *overrides]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    return subprocess.Popen(command, env=environment, text=True, **streams)
+
+
+def train_in_terminal(root: Path, columns: int, rows: int) -> tuple[int, str]:
+    """Train with a terminal of that size for standard input and output; what it was sent."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    process = start(root, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    received, typed = b"", False
+    try:
+        while data := os.read(ours, 65536):
+            received += data
+            if not typed and "形勢".encode() in received:
+                os.write(ours, b"keys that the terminal echoes\x03")
+                typed = True
+    except OSError:  # how Linux says that the other side has closed
+        pass
+    os.close(ours)
+    return process.wait(60), received.decode()
+
+
+def screen(received: str, columns: int = 999) -> list[str]:
+    """What a terminal with endless rows shows in the end. It knows no more than rich uses."""
+    lines, row = [""], 0
+    for part in re.findall(r"\x1b\[[?\d;]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", received):
+        is_text = part[0] not in "\x1b\r\n"
+        if part == "\n" or (is_text and cell_len(lines[row] + part) > columns):
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        if is_text:
+            lines[row] += part
+        elif part == "\x1b[1A":
+            row -= 1
+        elif part == "\x1b[2K":
+            lines[row] = ""
+    return lines
+
+
+# In a pipe
+
+
+def test_a_pipe_gets_a_line_per_update_evaluation_and_checkpoint_and_a_summary(tmp_path):
+    out, err = start(tmp_path).communicate(timeout=200)
+    lines = out.splitlines()
+    assert lines[0] == "run tiny starts at step 0"
+    updates = [line for line in lines if line.startswith("step ")]
+    assert len(updates) == UPDATES
+    number = r"-?[\d.,]+(?:e-\d+)?"
+    assert re.fullmatch(
+        rf"step 1,024/1,024 100\.0% \| {number} steps/s \| \d+ games \| decided \d+% \| "
+        rf"length {number} \| policy {number} \| value {number} \| entropy {number} \| "
+        rf"kl {number} \| clip \d+% \| wins against random \d+%",
+        updates[-1],
+    )
+    evaluations = [line for line in lines if line.startswith("evaluation at step ")]
+    assert len(evaluations) == EVALUATIONS
+    assert re.search(r"\d wins, \d draws, \d losses", evaluations[0])
+    assert sum(line.startswith("checkpoint step_") for line in lines) == 2
+    run = Run.open("tiny", tmp_path)
+    summary = dict(re.split(r": +", line, maxsplit=1) for line in lines[-9:])
+    assert summary["finished"] == "tiny"
+    assert summary["steps"] == f"1,024 in {UPDATES} updates"
+    assert re.fullmatch(r"\d+% won, \d+% drawn, \d+% lost", summary["against random"])
+    assert summary["run"] == str(run.folder)
+    assert Path(summary["checkpoint"]).is_file()
+    assert png_size(Path(summary["learning curve"])) == (1200, 800)
+    assert out.isascii()
+    assert "Traceback" not in err
+    assert "could not be drawn" not in err
+
+
+def test_a_reader_that_goes_away_does_not_stop_the_training(tmp_path):
+    process = start(tmp_path)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    err = process.stderr.read()
+    assert process.wait(200) == 0
+    assert "BrokenPipe" not in err
+    assert (tmp_path / "tiny/checkpoints/step_000000001024.pt").is_file()
+
+
+@pytest.mark.parametrize("live", ["on", "off"])
+def test_who_stops_a_run_is_told_where_it_stands_and_how_to_go_on(tmp_path, live):
+    process = start(tmp_path, f"display.live='{live}'", "training.total_timesteps=1000000")
+    assert process.stderr is not None
+    while "warned after update" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=200)
+    assert process.returncode == 0
+    told = re.search(
+        rf"\nStopped at step ([\d,]+) of 1,000,000\. All is saved; go on with: "
+        rf"keisei train --resume {tmp_path}/tiny\n\Z",
+        "\n".join(screen(out)),
+    )
+    assert told
+    step = int(told[1].replace(",", ""))
+    assert step > 0
+    assert (tmp_path / f"tiny/checkpoints/step_{step:012}.pt").is_file()
+
+
+# In a terminal
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(100, 30), (80, 24)])
+def test_a_terminal_gets_a_live_view_that_fits_and_ends_with_a_summary(tmp_path, columns, rows):
+    code, received = train_in_terminal(tmp_path, columns, rows)
+    assert code == 0
+    assert "Traceback" not in received
+    assert "echoes^C" in received
+    shown = screen(received, columns)
+    assert max(map(cell_len, shown)) <= columns
+    redraws = re.findall(r"(?:\x1b\[1A\x1b\[2K)+", received)
+    assert len(redraws) > UPDATES  # the view was alive while training went on
+    assert max(redraw.count("\x1b[1A") for redraw in redraws) < rows
+
+    text = "\n".join(shown)
+    assert text.count("形勢 keisei") == 1  # every earlier view was taken away
+    top = next(row for row, line in enumerate(shown) if "形勢 keisei" in line)
+    assert "tiny  finished" in shown[top]
+    assert re.search(r"━━━ +100\.0%", shown[top + 1])
+    for word in ("elapsed 0:0", "left 0:00:00", "steps/s", "collecting", "learning", "games"):
+        assert word in text
+    assert re.search(r"move limit +━+", text)
+    assert all(re.search(rf"{label} +\S+", text) for label in LEARNING.values())
+    assert re.search(r"random +[━─]+ +\d+% won +\d+% drawn +\d+% lost +[▁▂▃▄▅▆▇█]{4}", text)
+    assert ("９ ８ ７ ６ ５ ４ ３ ２ １" in text) == (columns >= 100)
+
+    above = "\n".join(shown[:top])
+    assert all(f"warned after update {n}" in above for n in range(1, UPDATES + 1))
+    below = text[text.index("tiny has finished") :]
+    assert all(word in below for word in ("1,024 in 4 updates", "learning curve", "checkpoint"))
+    assert "tiny has finished" in "\n".join(shown[-rows:])
+    assert received.rindex("\x1b[?25h") > received.rindex("\x1b[?25l")  # the cursor is back
+
+
+def test_the_display_follows_the_setting():
+    assert isinstance(make_display(DisplayConfig(live="on")), LiveView)
+    assert isinstance(make_display(DisplayConfig(live="off")), PlainLines)
+    assert isinstance(make_display(DisplayConfig(live="auto")), PlainLines)  # pytest has no tty
+
+
+def a_view(**changes: object) -> View:
+    progress = Progress(123_456_789_012, steps=98_765_432_109, games=123_456_789)
+    progress.reasons = Counter({"checkmate": 60_000_000, "perpetual check": 63_456_789})
+    progress.metrics = dict.fromkeys([*LEARNING, "decided", "game_length"], -1.23456e-7)
+    progress.metrics |= {"entropy": math.nan, "steps_per_s": 1_234_567.8, "value_loss": 1e12}
+    history = {name: [math.nan, *range(300)] for name in LEARNING}
+    against = {"random": [(0.25, 0.5, 0.25)] * 300, "greedy": []}
+    board = board_text(ShogiGame())
+    known = {"name": "a [bold]name[/] " * 9, "phase": "training", "progress": progress}
+    known |= {"elapsed": 1e6, "left": math.inf, "against": against, "history": history}
+    return View(**{**known, "board": board, "move": 512, **changes})
+
+
+@pytest.mark.parametrize("height", [5, 8, 15, 24, 30, 50])
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 140, 160, 250])
+@pytest.mark.parametrize(
+    "view", [a_view(), a_view(progress=Progress(1), against={}, history={}, board=None)]
+)
+def test_a_view_fits_every_terminal(view, width, height):
+    console = Console(file=io.StringIO(), width=width, height=height, force_terminal=False)
+    lines = console.render_lines(draw(view, width, height), console.options)
+    assert len(lines) <= max(height - 1, 6)
+    assert all(sum(cell_len(part.text) for part in line) <= width for line in lines)
+
+
+# The learning curve
+
+
+def png_size(path: Path) -> tuple[int, int]:
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    assert data[-8:-4] == b"IEND"
+    return struct.unpack(">II", data[16:24])
+
+
+@pytest.mark.parametrize("points", [0, 1, 2, 500])
+def test_the_learning_curve_is_a_picture_whatever_was_measured(tmp_path, points):
+    with MetricsStore(tmp_path / "metrics.sqlite") as store:
+        for step in range(points):
+            odd = math.nan if step % 3 == 0 else step / 500
+            values = {"decided": odd, "entropy": math.inf, "kl": odd, "value_loss": odd}
+            values |= {f"{kind} against random": 1 / 3 for kind in ("wins", "draws", "losses")}
+            store.log(step * 1000, values | {"wins against greedy": odd})
+    with MetricsReader(tmp_path / "metrics.sqlite") as reader:
+        draw_learning_curve(reader, tmp_path / "curve.png", "a $name_ with \\ and 形勢")
+    assert png_size(tmp_path / "curve.png") == (1200, 800)
+    assert sorted(path.name for path in tmp_path.glob("*curve*")) == ["curve.png"]
+
+
+def test_a_learning_curve_that_cannot_be_written_leaves_no_trace(tmp_path):
+    MetricsStore(tmp_path / "metrics.sqlite").close()
+    (tmp_path / "curve.png").mkdir()
+    with (
+        MetricsReader(tmp_path / "metrics.sqlite") as reader,
+        pytest.raises(OSError, match=r"curve\.png"),
+    ):
+        draw_learning_curve(reader, tmp_path / "curve.png", "run")
+    assert sorted(path.name for path in tmp_path.glob("*curve*")) == ["curve.png"]
