@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: train test lint format setup clean
+.PHONY: train test lint format setup constraints clean
 
 train: setup
-	$(BIN)/keisei train
+	$(BIN)/keisei train -c configs/quick.yaml
 
 test: setup
 	$(BIN)/pytest
@@ -28,6 +28,14 @@ $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
+
+# Pins anew: the newest versions that fit pyproject.toml, in a fresh environment.
+constraints:
+	rm -rf .venv-constraints && $(PYTHON) -m venv .venv-constraints
+	.venv-constraints/bin/pip install --quiet 'torch==2.13.0' '.[dev]'
+	(echo '# Every version that is installed; written by `make constraints`.'; \
+	 .venv-constraints/bin/pip freeze --exclude keisei | sed 's/+cpu$$//') > constraints.txt
+	rm -rf .venv-constraints
 
 clean:
 	rm -rf .venv build dist *.egg-info

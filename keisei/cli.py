@@ -105,6 +105,18 @@ def benchmark_env(json: JsonFile = None) -> None:
     env.run(json)
 
 
+@benchmark.command("learn")
+def benchmark_learn(
+    preset: Annotated[str, typer.Option(help="tiny, small or full.")] = "tiny",
+    json: JsonFile = None,
+) -> None:
+    """PPO samples/s beside the bare forward and backward pass of the same network."""
+    from keisei.benchmarks import learn
+
+    with readable_errors():
+        learn.run(json, preset)
+
+
 def main() -> None:
     """Run the command line."""
     app()

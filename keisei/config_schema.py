@@ -178,7 +178,7 @@ class WandbConfig(Section):
 class DisplayConfig(Section):
     """The terminal."""
 
-    live: Literal["auto", "on", "off"] = Field(
+    live: Literal["auto", "always", "never"] = Field(
         "auto", description="A live view (auto: in a terminal), else one line per update."
     )
     refresh_per_second: float = Field(2.0, gt=0, le=30, description="Of the live view.")

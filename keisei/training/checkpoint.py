@@ -126,7 +126,7 @@ class CheckpointStore:
         for path in reversed(self.paths()):
             try:
                 return path, load_checkpoint(path)
-            except CheckpointError as error:  # noqa: PERF203
+            except CheckpointError as error:
                 _log.warning("%s; looking at the one before it", error)
                 problems.append(str(error))
         if not problems:

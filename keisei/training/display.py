@@ -35,7 +35,7 @@ HISTORY = 200  # points of a sparkline that are kept: more than a terminal has c
 def make_display(config: DisplayConfig) -> Callback:
     """The live view if it is wanted and can be drawn, else plain lines."""
     drawable = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    if config.live == "on" or (config.live == "auto" and drawable):
+    if config.live == "always" or (config.live == "auto" and drawable):
         return LiveView(config.refresh_per_second)
     return PlainLines()
 

@@ -58,7 +58,7 @@ def draw(view: View, width: int, height: int) -> RenderableType:
     if left >= 0:
         rows += [row for row, _ in middle_rows(view, width, left)]
         rows.append(opponents_panel(view, width, below))
-    return Group(*rows)
+    return Group(*rows, Text())
 
 
 def middle_rows(view: View, width: int, room: int) -> list[tuple[RenderableType, int]]:

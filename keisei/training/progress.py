@@ -25,7 +25,8 @@ class Progress:
     recent_lengths: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT_GAMES))
     recent_decided: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT_GAMES))
     last_evaluation: int | None = None  # the step at which one was last done; None: never
-    last_checkpoint: int | None = None
+    last_checkpoint: int = 0
+    last_match_done: bool = False  # the longer evaluation at the end
     metrics: dict[str, float] = field(default_factory=dict)
 
     @property

@@ -44,7 +44,7 @@ def resume_trainer(name: str, overrides: Sequence[str]) -> Trainer:
         return trainer
     path, state = trainer.checkpoints.latest()
     trainer.load_state_dict(state)
-    if trainer.progress.finished:
+    if trainer.progress.finished and trainer.progress.last_match_done:
         raise KeiseiError(
             f"{run.name} has played its {trainer.progress.steps:,} moves ({path.name}); "
             f"for more, resume with -o training.total_timesteps=N"

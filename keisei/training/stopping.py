@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -39,6 +40,8 @@ class Stopper:
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         if self.requested is not None:
+            if sys.stdout.isatty():
+                os.write(1, b"\x1b[?25h")  # the cursor, which a live view had hidden
             os._exit(128 + number)
         self.requested = number
         if self._interruptible:

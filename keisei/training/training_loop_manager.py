@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Any
 
 from keisei.training.stopping import Stopper, StopRequested
 from keisei.training.trainer import Trainer
+
+log = logging.getLogger(__name__)
 
 
 class TrainingLoopManager:
@@ -22,63 +25,65 @@ class TrainingLoopManager:
 
     def run(self) -> bool:
         """Train; returns whether the run got to its end."""
-        trainer = self.trainer
-        with trainer.run.lock(), Stopper() as stopper:
-            self._each("on_start")
+        with self.trainer.run.lock(), Stopper() as stopper:
             try:
+                self._each("on_start")
                 self._train(stopper)
             except StopRequested:
-                self._save(self._boundary)
+                self.trainer.load_state_dict(self._boundary)
+                self._save()
                 self._each("on_stop")
                 return False
             finally:
-                self._each("on_close")
+                self._close()
         return True
 
     def _train(self, stopper: Stopper) -> None:
         trainer, progress = self.trainer, self.trainer.progress
+        settings = trainer.config
         self._boundary = trainer.state_dict()
-        while True:
+        while not progress.finished:
             # Due by what was done last, not by `step % interval`, which update borders may never
             # meet. At the start of a resumed run, what the stop cut short is made up for.
-            if self._due(progress.last_evaluation, trainer.config.evaluation.interval):
-                with stopper.interruptible():
-                    self._evaluate(trainer.config.evaluation.games)
-                self._boundary = trainer.state_dict()
-            if progress.steps and self._due(
-                progress.last_checkpoint, trainer.config.training.checkpoint_interval
-            ):
-                self._checkpoint()
-            if progress.finished:
-                break
+            if self._due(progress.last_evaluation, settings.evaluation.interval):
+                self._evaluate(stopper, settings.evaluation.games)
             with stopper.interruptible():
                 finished = trainer.update()
-            self._each("on_update", finished)
             self._boundary = trainer.state_dict()
-        if progress.last_checkpoint != progress.steps:
-            self._checkpoint()
-        if trainer.config.evaluation.final_games:
-            with stopper.interruptible():
-                self._evaluate(trainer.config.evaluation.final_games)
+            self._each("on_update", finished)
+            if self._due(progress.last_checkpoint, settings.training.checkpoint_interval):
+                self._save()
+        if settings.evaluation.final_games:
+            self._evaluate(stopper, settings.evaluation.final_games)
+        progress.last_match_done = True
+        self._save()
         self._each("on_end")
 
     def _due(self, last: int | None, interval: int) -> bool:
         return last is None or self.trainer.progress.steps - last >= interval
 
-    def _evaluate(self, games: int) -> None:
-        self._each("on_evaluation", self.trainer.evaluate(games))
+    def _evaluate(self, stopper: Stopper, games: int) -> None:
+        with stopper.interruptible():
+            results = self.trainer.evaluate(games)
         self.trainer.progress.last_evaluation = self.trainer.progress.steps
+        self._boundary = self.trainer.state_dict()
+        self._each("on_evaluation", results)
 
-    def _checkpoint(self) -> None:
+    def _save(self) -> None:
+        start = time.perf_counter()
         self.trainer.progress.last_checkpoint = self.trainer.progress.steps
         self._boundary = self.trainer.state_dict()
-        self._save(self._boundary)
-
-    def _save(self, state: dict[str, Any]) -> None:
-        start = time.perf_counter()
-        path = self.trainer.checkpoints.save(state["progress"]["steps"], state)
+        path = self.trainer.checkpoints.save(self.trainer.progress.steps, self._boundary)
         self._each("on_checkpoint", path, time.perf_counter() - start)
 
     def _each(self, moment: str, *details: Any) -> None:
         for callback in self.trainer.callbacks:
             getattr(callback, moment)(self.trainer, *details)
+
+    def _close(self) -> None:
+        """The last moment: one callback's failure must not keep the others from closing."""
+        for callback in self.trainer.callbacks:
+            try:
+                callback.on_close(self.trainer)
+            except Exception:
+                log.exception("%s could not close", type(callback).__name__)

@@ -1,0 +1,98 @@
+"""`keisei benchmark learn`: PPO updates beside the bare forward and backward pass."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from keisei.benchmarks.report import interleave, median_ratio, publish
+from keisei.config_schema import AppConfig, load_config
+from keisei.core.experience_buffer import ExperienceBuffer
+from keisei.core.policy import segment_rows
+from keisei.core.ppo_agent import PPOAgent
+from keisei.shogi import features
+from keisei.training.trainer import make_shards
+
+
+def ppo_update(agent: PPOAgent, buffer: ExperienceBuffer) -> Callable[[], int]:
+    """All that learning from the buffer takes: minibatches, planes, losses, gradients, Adam."""
+
+    def run() -> int:
+        agent.learn(buffer)
+        return len(buffer) * agent.config.training.ppo_epochs
+
+    return run
+
+
+def forward_backward(agent: PPOAgent, buffer: ExperienceBuffer) -> Callable[[], int]:
+    """The same network forward and backward on the same minibatches, planes made beforehand."""
+    size = agent.config.training.minibatch_size
+    batches = []
+    for batch in buffer.minibatches(size, np.random.default_rng(1)):
+        planes = torch.from_numpy(features.planes(batch.observations))
+        rows = torch.from_numpy(segment_rows(batch.offsets))
+        batches.append((planes, rows, torch.from_numpy(batch.legal.astype(np.int64))))
+
+    def run() -> int:
+        for planes, rows, legal in batches:
+            agent.network.zero_grad(set_to_none=True)
+            policy, values = agent.network(planes.to(agent.device))
+            scores = agent.network.scores(policy, rows.to(agent.device), legal.to(agent.device))
+            (scores.sum() + values.sum()).backward()
+        return len(buffer)
+
+    return run
+
+
+def settings(preset: str) -> AppConfig:
+    """One epoch over 2,048 steps, never stopped early."""
+    return load_config(
+        overrides=[
+            f"model.preset={preset}",
+            "training.ppo_epochs=1",
+            "training.target_kl=0",
+            "training.parallel.num_workers=1",
+            "training.parallel.num_envs_per_worker=64",
+            "training.parallel.rollout_length=32",
+        ]
+    )
+
+
+def run(json_file: Path | None = None, preset: str = "tiny", rounds: int = 7) -> None:
+    """Measure, print a table, write JSON."""
+    config = settings(preset)
+    agent = PPOAgent(config)
+    buffer = ExperienceBuffer(config.training.gamma, config.training.lambda_gae)
+    for shard in make_shards(config):
+        buffer.add_batch(shard.collect(agent.evaluate, 32, agent.version).rollout)
+    buffer.compute_advantages_and_returns()
+    contenders = {
+        "forward_backward": forward_backward(agent, buffer),
+        "update": ppo_update(agent, buffer),
+    }
+    interleave(contenders, 1)  # the first calls set up PyTorch's kernels
+    rates = interleave(contenders, rounds)
+    ratio = median_ratio(rates, "update", "forward_backward")
+    bare, update = (statistics.median(rates[name]) for name in contenders)
+    parameters = sum(weight.numel() for weight in agent.network.parameters())
+    rows = [
+        (f"network {preset}", f"{parameters:,} weights"),
+        ("forward + backward alone", f"{bare:,.0f} samples/s"),
+        ("PPO update", f"{update:,.0f} samples/s  ({ratio:.2f} of it)"),
+    ]
+    result = {
+        "preset": preset,
+        "parameters": parameters,
+        "minibatch_size": config.training.minibatch_size,
+        "threads": torch.get_num_threads(),
+        "forward_backward_samples_per_s": bare,
+        "update_samples_per_s": update,
+        "ratio_to_forward_backward": ratio,
+    }
+    publish(
+        f"Learning on {agent.device}, {torch.get_num_threads()} threads", rows, result, json_file
+    )

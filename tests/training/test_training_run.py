@@ -1,0 +1,215 @@
+"""Whole runs in a process of their own: trained, stopped, killed, resumed, looked at."""
+
+import contextlib
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import options
+
+from keisei.shogi.records import read_record
+from keisei.training.checkpoint import CheckpointStore, load_checkpoint
+from keisei.training.metrics import MetricsReader
+
+
+def finish(process):
+    out, err = process.communicate(timeout=200)
+    assert process.returncode == 0, err
+    return out, err
+
+
+def wait_for(process, text):
+    """Read the process's output up to the line with `text`."""
+    for line in process.stdout:
+        if text in line:
+            return line
+    raise AssertionError(f"{text!r} never came; stderr: {process.stderr.read()}")
+
+
+def state(run: Path):
+    return CheckpointStore(run / "checkpoints").latest()[1]
+
+
+def assert_same_state(one, two):
+    """Weights, optimiser, random state, games and counters: everything but the time it took."""
+    assert_same(one["agent"], two["agent"])
+    assert_same(one["shards"], two["shards"])
+    timed = {"seconds", "metrics"}
+    for name in set(one["progress"]) - timed:
+        assert one["progress"][name] == two["progress"][name], name
+
+
+def assert_same(one, two, where="state"):
+    if isinstance(one, dict):
+        assert one.keys() == two.keys(), where
+        for key in one:
+            assert_same(one[key], two[key], f"{where}.{key}")
+    elif isinstance(one, list | tuple):
+        assert len(one) == len(two), where
+        for i, pair in enumerate(zip(one, two, strict=True)):
+            assert_same(*pair, f"{where}[{i}]")
+    elif isinstance(one, torch.Tensor):
+        assert torch.equal(one, two), where
+    elif hasattr(one, "dtype"):
+        assert (one == two).all(), where
+    else:
+        assert one == two, where
+
+
+def test_a_run_leaves_settings_metrics_games_checkpoints_and_a_picture(keisei, tmp_path):
+    out, _ = finish(keisei("train", "--name", "a", *options()))
+    run = tmp_path / "runs" / "a"
+    assert "2,048" in out
+    assert (run / "config.yaml").read_text().count("move_limit: 40") == 1
+    assert (run / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    assert list((run / "tensorboard").iterdir())
+    assert len(list((run / "checkpoints").glob("*.pt"))) == 4
+    with MetricsReader(run / "metrics.sqlite") as metrics:
+        assert [step for step, _ in metrics.series("entropy")] == list(range(256, 2049, 256))
+        assert [step for step, _ in metrics.series("wins against random")][:2] == [0, 1024]
+        assert max(value for _, value in metrics.series("first_ratio_error")) < 1e-3
+        assert max(value for _, value in metrics.series("first_clip_fraction")) == 0
+        games = metrics.games()
+    assert games
+    for game in games:
+        record = read_record(run / "games" / game["file"])
+        assert len(record.moves) == game["length"]
+
+
+def test_stopping_and_resuming_gives_the_same_weights_as_never_stopping(keisei, tmp_path):
+    finish(keisei("train", "--name", "whole", *options()))
+    stopped = keisei("train", "--name", "parts", *options())
+    wait_for(stopped, "768/2,048")
+    stopped.send_signal(signal.SIGTERM)
+    out, _ = finish(stopped)
+    assert "--resume parts" in out
+    assert 768 <= state(tmp_path / "runs" / "parts")["progress"]["steps"] < 2048
+    finish(keisei("train", "--resume", "parts"))
+    assert_same_state(state(tmp_path / "runs" / "whole"), state(tmp_path / "runs" / "parts"))
+    for name in ("whole", "parts"):
+        with MetricsReader(tmp_path / "runs" / name / "metrics.sqlite") as metrics:
+            assert [s for s, _ in metrics.series("entropy")] == list(range(256, 2049, 256))
+
+
+def test_a_killed_run_resumes_from_its_last_checkpoint_to_the_same_weights(keisei, tmp_path):
+    finish(keisei("train", "--name", "whole", *options()))
+    killed = keisei("train", "--name", "killed", *options())
+    wait_for(killed, "1,280/2,048")
+    killed.kill()
+    killed.wait(timeout=60)
+    assert state(tmp_path / "runs" / "killed")["progress"]["steps"] == 1024
+    finish(keisei("train", "--resume", "killed"))
+    assert_same_state(state(tmp_path / "runs" / "whole"), state(tmp_path / "runs" / "killed"))
+
+
+def test_a_second_signal_exits_at_once(keisei):
+    process = keisei("train", "--name", "a", *options("training.total_timesteps=1000000"))
+    wait_for(process, "256/")
+    # Both are there before the process runs again, so the second meets the first one's handling.
+    process.send_signal(signal.SIGSTOP)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGCONT)
+    process.communicate(timeout=60)
+    assert process.returncode in (128 + signal.SIGINT, 128 + signal.SIGTERM)
+
+
+def test_a_corrupt_newest_checkpoint_is_named_and_the_one_before_is_used(keisei, tmp_path):
+    finish(keisei("train", "--name", "a", *options()))
+    newest = sorted((tmp_path / "runs/a/checkpoints").glob("*.pt"))[-1]
+    newest.write_bytes(newest.read_bytes()[:-1000])
+    process = keisei("train", "--resume", "a", "-o", "training.total_timesteps=2560")
+    _, err = finish(process)
+    assert newest.name in err
+    assert state(tmp_path / "runs" / "a")["progress"]["steps"] == 2560
+
+
+def test_two_processes_never_train_one_run(keisei):
+    first = keisei("train", "--name", "a", *options("training.total_timesteps=1000000"))
+    wait_for(first, "512/")
+    second = keisei("train", "--resume", "a")
+    _, err = second.communicate(timeout=60)
+    assert second.returncode == 2
+    assert str(first.pid) in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--resume", "nothing"], "nothing"),
+        (["--resume", "a", "--name", "b"], "--name"),
+        (["--config", "missing.yaml"], "missing.yaml"),
+        (["--name", "../a"], "../a"),
+        (["-o", "logging.runs_dir=/proc/none"], "/proc/none"),
+    ],
+)
+def test_what_cannot_be_done_is_one_clear_line_and_exit_code_2(keisei, arguments, says):
+    process = keisei("train", *arguments)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert says in err
+    assert err.count("\n") == 1
+
+
+def test_a_finished_run_says_how_to_go_on(keisei, tmp_path):
+    finish(keisei("train", "--name", "a", *options("training.total_timesteps=256")))
+    process = keisei("train", "--resume", "a")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "total_timesteps" in err
+    finish(keisei("train", "--resume", "a", "-o", "training.total_timesteps=512"))
+    assert state(tmp_path / "runs" / "a")["progress"]["steps"] == 512
+
+
+@contextlib.contextmanager
+def small_disk(folder):
+    """A real file system of 4 MB at `folder`, if this user may mount one."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, timeout=30).returncode:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True, timeout=30)
+
+
+def test_a_full_disk_is_a_clear_error_and_the_last_good_checkpoint_survives(keisei, tmp_path):
+    with small_disk(tmp_path / "disk"):
+        process = keisei(
+            "train",
+            "--name",
+            "a",
+            *options("logging.runs_dir=disk", "training.total_timesteps=1000000", "model.width=24"),
+            *("-o", "logging.tensorboard=false", "-o", "training.checkpoint_interval=256"),
+        )
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 2
+        assert "Traceback" not in err
+        assert "space" in err
+        assert "disk" in err
+        store = CheckpointStore(tmp_path / "disk" / "a" / "checkpoints")
+        assert store.paths()
+        assert all(load_checkpoint(path) for path in store.paths())
+
+
+def test_wandb_missing_or_failing_does_not_stop_a_run(keisei):
+    _, err = finish(keisei("train", *options("wandb.enabled=true", "training.total_timesteps=256")))
+    assert "wandb" in err.lower() or "weights & biases" in err.lower() or err == ""
+
+
+def test_training_through_the_library_needs_a_few_lines(tmp_path):
+    from keisei.config_schema import load_config, to_yaml
+    from keisei.training.run import Run
+    from keisei.training.trainer import Trainer
+    from keisei.training.training_loop_manager import TrainingLoopManager
+
+    config = load_config(overrides=options()[1::2])
+    run = Run.create(tmp_path, None, to_yaml(config))
+    trainer = Trainer(config, run)
+    assert TrainingLoopManager(trainer).run()
+    assert trainer.progress.steps == 2048
+    assert trainer.agent.version == 8
