@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Optional
@@ -119,4 +120,5 @@ def benchmark_learn(
 
 def main() -> None:
     """Run the command line."""
+    logging.basicConfig(level=logging.WARNING, format="keisei: %(message)s")
     app()

@@ -102,10 +102,25 @@ class ModelConfig(Section):
 class ParallelConfig(Section):
     """The shards: who plays, and how much at a time."""
 
-    num_workers: int = Field(1, ge=1, description="Shards; each is played by one worker.")
+    enabled: bool = Field(
+        False, description="Play in worker processes; otherwise the shards take turns in this one."
+    )
+    num_workers: int = Field(1, ge=1, le=1024, description="Shards; one worker plays each.")
     num_envs_per_worker: int = Field(64, ge=1, description="Games that a worker plays together.")
     rollout_length: int = Field(
         128, ge=1, description="Moves of each game in one rollout. Longer ones see more games end."
+    )
+    worker_timeout: float = Field(
+        30.0, gt=0, description="Seconds without a sign of life after which a worker is replaced."
+    )
+    queue_maxsize: int = Field(
+        4, ge=1, description="Finished rollouts that may wait for the learner."
+    )
+    use_shared_memory: bool = Field(
+        True, description="Hand rollouts over in place; otherwise they are copied through a pipe."
+    )
+    max_restarts: int = Field(
+        100, ge=0, description="Workers that may be replaced before training goes on without any."
     )
 
 

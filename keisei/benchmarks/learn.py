@@ -15,7 +15,7 @@ from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.policy import segment_rows
 from keisei.core.ppo_agent import PPOAgent
 from keisei.shogi import features
-from keisei.training.trainer import make_shards
+from keisei.training.shard import make_shard, new_rollout
 
 
 def ppo_update(agent: PPOAgent, buffer: ExperienceBuffer) -> Callable[[], int]:
@@ -67,8 +67,9 @@ def run(json_file: Path | None = None, preset: str = "tiny", rounds: int = 7) ->
     config = settings(preset)
     agent = PPOAgent(config)
     buffer = ExperienceBuffer(config.training.gamma, config.training.lambda_gae)
-    for shard in make_shards(config):
-        buffer.add_batch(shard.collect(agent.evaluate, 32, agent.version).rollout)
+    rollout = new_rollout(config)
+    make_shard(config, 0).collect(agent.evaluate, rollout, agent.version)
+    buffer.add_batch(rollout)
     buffer.compute_advantages_and_returns()
     contenders = {
         "forward_backward": forward_backward(agent, buffer),

@@ -29,6 +29,16 @@ class Rollout:
     last_values: npt.NDArray[np.float32]  # [G]
     version: int
 
+    def add_legal(self, legal: npt.NDArray[np.int16], end: int) -> int:
+        """Write legal actions behind the first `end`; where they do not fit, into more room."""
+        new_end = end + len(legal)
+        if new_end > len(self.legal):
+            room = np.empty(2 * new_end, np.int16)
+            room[:end] = self.legal[:end]
+            self.legal = room
+        self.legal[end:new_end] = legal
+        return new_end
+
     @property
     def num_steps(self) -> int:
         """How many moves it holds, over all games."""
@@ -42,10 +52,10 @@ class Rollout:
 
 
 def empty_rollout(steps: int, games: int) -> Rollout:
-    """A rollout to be filled; its legal actions are added by whoever fills it."""
+    """A rollout to be filled, with room for some legal actions."""
     return Rollout(
         observations=np.empty((steps, games, OBSERVATION_BYTES), np.uint8),
-        legal=np.empty(0, np.int16),
+        legal=np.empty(steps * games * 64, np.int16),
         legal_offsets=np.zeros(steps * games + 1, np.int64),
         actions=np.empty((steps, games), np.int16),
         log_probs=np.empty((steps, games), np.float32),

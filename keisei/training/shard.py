@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from keisei.config_schema import AppConfig
 from keisei.core.policy import Evaluation, sample
 from keisei.core.rollout import Rollout, empty_rollout
 from keisei.shogi import FinishedGame, VectorShogi
@@ -18,27 +19,20 @@ from keisei.shogi.rules import START_SFEN
 Policy = Callable[[npt.NDArray[np.uint8], npt.NDArray[np.int16], npt.NDArray[np.int64]], Evaluation]
 
 
-class Collected(NamedTuple):
-    """A rollout, and the games that ended in it."""
-
-    rollout: Rollout
-    finished: list[FinishedGame]
-
-
 class SelfPlayShard:
     """Plays `num_games` games against itself and records them.
 
-    Shard `index` has its own random streams: it plays the same games wherever it runs. Beside
-    winning and losing, each move is rewarded with `material_reward` for every pawn's worth of
-    material that it gains.
+    Its games draw from random streams of their own, from `first_stream` on: it plays the same games
+    wherever it runs. Beside winning and losing, each move is rewarded with `material_reward` for
+    every pawn's worth of material that it gains.
     """
 
     def __init__(
         self,
         num_games: int,
         seed: int,
-        index: int = 0,
         *,
+        first_stream: int = 0,
         move_limit: int,
         material_reward: float = 0.0,
         start_sfens: Sequence[str] = (START_SFEN,),
@@ -48,38 +42,33 @@ class SelfPlayShard:
             seed,
             move_limit=move_limit,
             start_sfens=start_sfens,
-            first_stream=index * num_games,
+            first_stream=first_stream,
         )
         self.material_reward = material_reward
 
-    def collect(self, policy: Policy, steps: int, version: int) -> Collected:
-        """Play `steps` moves in every game with the weights of `version`."""
-        games = self.games
-        rollout = empty_rollout(steps, games.num_games)
-        rollout.version = version
-        legal_parts, finished, end = [], [], 0
-        for t in range(steps):
+    def collect(self, policy: Policy, rollout: Rollout, version: int) -> list[FinishedGame]:
+        """Fill the rollout with play by the weights of `version`; returns the games that ended."""
+        games, count = self.games, self.games.num_games
+        finished, end = [], 0
+        for t in range(len(rollout.actions)):
             legal, offsets = games.legal_actions()
             seen = policy(games.observations, legal, offsets)
             picks = sample(seen.log_probs, offsets, games.streams.uniform())
             rollout.observations[t] = games.observations
-            rollout.legal_offsets[t * games.num_games + 1 : (t + 1) * games.num_games + 1] = (
-                end + offsets[1:]
-            )
-            legal_parts.append(legal)
-            end += len(legal)
+            rollout.legal_offsets[t * count : (t + 1) * count + 1] = end + offsets
+            end = rollout.add_legal(legal, end)
             rollout.actions[t] = actions = legal[picks]
             rollout.log_probs[t] = seen.log_probs[picks]
             rollout.values[t] = seen.values
             result = games.step(actions)
-            rollout.rewards[t] = result.rewards + self._material_gain(
-                rollout.observations[t], result.dones
-            )
+            gain = self._material_gain(rollout.observations[t], result.dones)
+            rollout.rewards[t] = result.rewards + gain
             rollout.dones[t] = result.dones
             finished += result.finished
-        rollout.legal = np.concatenate(legal_parts)
+        rollout.legal = rollout.legal[:end]
         rollout.last_values[:] = policy(games.observations, *games.legal_actions()).values
-        return Collected(rollout, finished)
+        rollout.version = version
+        return finished
 
     def _material_gain(
         self, before: npt.NDArray[np.uint8], dones: npt.NDArray[np.bool_]
@@ -97,3 +86,22 @@ class SelfPlayShard:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()`, exactly."""
         self.games.load_state_dict(state)
+
+
+def make_shard(config: AppConfig, index: int, incarnation: int = 0) -> SelfPlayShard:
+    """Shard `index` of a run; later incarnations of it play other games."""
+    parallel = config.training.parallel
+    return SelfPlayShard(
+        parallel.num_envs_per_worker,
+        config.env.seed,
+        first_stream=index * parallel.num_envs_per_worker + (incarnation << 40),
+        move_limit=config.env.move_limit,
+        material_reward=config.env.material_reward,
+        start_sfens=config.env.start_sfens(),
+    )
+
+
+def new_rollout(config: AppConfig) -> Rollout:
+    """A rollout of the configured size, to be filled."""
+    parallel = config.training.parallel
+    return empty_rollout(parallel.rollout_length, parallel.num_envs_per_worker)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,9 +16,12 @@ from keisei.evaluation.players import GreedyPlayer, Player, PolicyPlayer, Random
 from keisei.shogi import FinishedGame
 from keisei.training.callbacks import Callback
 from keisei.training.checkpoint import CheckpointStore
+from keisei.training.parallel import ParallelError, ParallelManager
 from keisei.training.progress import Progress
 from keisei.training.run import Run
-from keisei.training.shard import SelfPlayShard
+from keisei.training.shard import make_shard, new_rollout
+
+log = logging.getLogger(__name__)
 
 OPPONENTS: dict[str, Callable[[int], Player]] = {"random": RandomPlayer, "greedy": GreedyPlayer}
 
@@ -39,21 +43,58 @@ class Trainer:
         self.agent = PPOAgent(config)
         self.buffer = ExperienceBuffer(config.training.gamma, config.training.lambda_gae)
         self.progress = Progress(config.training.total_timesteps)
-        self.shards = make_shards(config)
+        self.shards = [
+            make_shard(config, index) for index in range(config.training.parallel.num_workers)
+        ]
+        self.workers: ParallelManager | None = None
         self.checkpoints = CheckpointStore(run.checkpoints_dir, config.training.keep_checkpoints)
+
+    # -- collecting --------------------------------------------------------------------------
+
+    def start_workers(self) -> None:
+        """Start the worker processes, if the settings want them and they can run."""
+        if not self.config.training.parallel.enabled:
+            return
+        self.workers = ParallelManager(self.config, self.agent)
+        try:
+            # A resumed run's workers must not play the games of before once more.
+            self.workers.start_workers(incarnation=self.progress.updates)
+        except ParallelError as error:
+            self._go_on_serially(error)
+
+    def stop_workers(self) -> None:
+        """Stop the worker processes, if there are any."""
+        if self.workers:
+            self.workers.shutdown()
+            self.workers = None
+
+    def collect(self) -> list[FinishedGame]:
+        """Fill the buffer with one rollout of every shard, wherever they are played."""
+        if self.workers:
+            try:
+                self.workers.synchronize_models()
+                for rollout in self.workers.collect_experiences():
+                    self.buffer.add_batch(rollout)
+                return self.workers.finished_games
+            except ParallelError as error:
+                self.buffer.clear()
+                self._go_on_serially(error)
+        return self.collect_serial()
+
+    def _go_on_serially(self, error: ParallelError) -> None:
+        log.warning("%s; training goes on in one process", error)
+        self.stop_workers()
 
     def collect_serial(self) -> list[FinishedGame]:
         """Fill the buffer with one rollout of every shard, one after another."""
         finished: list[FinishedGame] = []
         for shard in self.shards:
-            collected = shard.collect(
-                self.agent.evaluate,
-                self.config.training.parallel.rollout_length,
-                self.agent.version,
-            )
-            self.buffer.add_batch(collected.rollout)
-            finished += collected.finished
+            rollout = new_rollout(self.config)
+            finished += shard.collect(self.agent.evaluate, rollout, self.agent.version)
+            self.buffer.add_batch(rollout)
         return finished
+
+    # -- learning and looking ------------------------------------------------------------------
 
     def perform_ppo_update(self) -> Metrics:
         """Learn from the buffer, and empty it."""
@@ -65,7 +106,7 @@ class Trainer:
     def update(self) -> list[FinishedGame]:
         """Collect, learn and count: one update of the run."""
         start = time.perf_counter()
-        finished = self.collect_serial()
+        finished = self.collect()
         collected = time.perf_counter()
         steps = len(self.buffer)
         metrics = self.perform_ppo_update()
@@ -103,6 +144,8 @@ class Trainer:
             )
         return results
 
+    # -- stop and go on ------------------------------------------------------------------------
+
     def state_dict(self) -> dict[str, Any]:
         """Everything that the run's future depends on; a copy that later changes do not touch."""
         return copy.deepcopy(
@@ -125,19 +168,3 @@ class Trainer:
         for shard, shard_state in zip(self.shards, state["shards"], strict=True):
             shard.load_state_dict(shard_state)
         self.progress.load_state_dict(state["progress"])
-
-
-def make_shards(config: AppConfig) -> list[SelfPlayShard]:
-    """The shards of a run: the same, wherever they are played."""
-    parallel = config.training.parallel
-    return [
-        SelfPlayShard(
-            parallel.num_envs_per_worker,
-            config.env.seed,
-            index,
-            move_limit=config.env.move_limit,
-            material_reward=config.env.material_reward,
-            start_sfens=config.env.start_sfens(),
-        )
-        for index in range(parallel.num_workers)
-    ]

@@ -28,6 +28,7 @@ class TrainingLoopManager:
         with self.trainer.run.lock(), Stopper() as stopper:
             try:
                 self._each("on_start")
+                self.trainer.start_workers()
                 self._train(stopper)
             except StopRequested:
                 self.trainer.load_state_dict(self._boundary)
@@ -35,6 +36,7 @@ class TrainingLoopManager:
                 self._each("on_stop")
                 return False
             finally:
+                self.trainer.stop_workers()
                 self._close()
         return True
 

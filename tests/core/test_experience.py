@@ -7,6 +7,7 @@ from keisei.config_schema import load_config
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.policy import best, sample, segment_log_softmax
 from keisei.core.ppo_agent import PPOAgent
+from keisei.core.rollout import empty_rollout
 from keisei.training.shard import SelfPlayShard
 
 SMALL = ["model.depth=1", "model.width=16"]
@@ -18,8 +19,10 @@ def agent():
 
 
 def collect(agent, games=3, steps=20, index=0):
-    shard = SelfPlayShard(games, 1, index, move_limit=12, material_reward=0.01)
-    return shard.collect(agent.evaluate, steps, version=5).rollout
+    settings = {"first_stream": index * games, "move_limit": 12, "material_reward": 0.01}
+    rollout = empty_rollout(steps, games)
+    SelfPlayShard(games, 1, **settings).collect(agent.evaluate, rollout, version=5)
+    return rollout
 
 
 def buffer(*rollouts):

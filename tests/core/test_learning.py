@@ -7,6 +7,7 @@ from keisei.config_schema import load_config
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.policy import best
 from keisei.core.ppo_agent import PPOAgent
+from keisei.core.rollout import empty_rollout
 from keisei.shogi import ShogiGame, VectorShogi
 from keisei.shogi.material import material
 from keisei.training.shard import SelfPlayShard
@@ -83,7 +84,9 @@ def test_the_policy_goes_from_chance_to_over_80_percent_right(right, move_limit,
     buffer = ExperienceBuffer(gamma=1.0, lambda_gae=0.0)
     for _ in range(60):
         buffer.clear()
-        buffer.add_batch(shard.collect(agent.evaluate, 16, agent.version).rollout)
+        rollout = empty_rollout(16, 64)
+        shard.collect(agent.evaluate, rollout, agent.version)
+        buffer.add_batch(rollout)
         buffer.compute_advantages_and_returns()
         agent.learn(buffer)
         if accuracy(agent, answers) > 0.95:

@@ -6,6 +6,7 @@ from keisei.config_schema import load_config
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.neural_network import PRESETS, ActorCriticResTower
 from keisei.core.ppo_agent import DivergedError, PPOAgent
+from keisei.core.rollout import empty_rollout
 from keisei.shogi import NUM_ACTIONS, ShogiGame
 from keisei.training.shard import SelfPlayShard
 
@@ -13,7 +14,9 @@ from keisei.training.shard import SelfPlayShard
 def filled(agent, games=4, steps=16):
     shard = SelfPlayShard(games, 1, move_limit=10, material_reward=0.01)
     buffer = ExperienceBuffer(1.0, 0.95)
-    buffer.add_batch(shard.collect(agent.evaluate, steps, agent.version).rollout)
+    rollout = empty_rollout(steps, games)
+    shard.collect(agent.evaluate, rollout, agent.version)
+    buffer.add_batch(rollout)
     buffer.compute_advantages_and_returns()
     return buffer
 

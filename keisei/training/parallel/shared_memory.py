@@ -1,0 +1,64 @@
+"""Memory that several processes see, and that is gone when the last of them is.
+
+The memory is a file without a name: it is passed on as an open file descriptor. So nothing can be
+left behind, whoever is killed, and there is no tracker that could remove it too early.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Layout = Mapping[str, tuple[tuple[int, ...], Any]]  # the shape and dtype of each array
+
+
+class SharedArrays:
+    """Arrays side by side in one piece of shared memory.
+
+    >>> arrays = SharedArrays({"count": ((2,), np.int64)})
+    >>> twin = SharedArrays({"count": ((2,), np.int64)}, os.dup(arrays.fd))  # in another process
+    >>> arrays["count"][0] = 7
+    >>> twin["count"].tolist()
+    [7, 0]
+    """
+
+    def __init__(self, layout: Layout, fd: int | None = None) -> None:
+        self.layout = dict(layout)
+        offsets, end = {}, 0
+        for name, (shape, dtype) in self.layout.items():
+            offsets[name] = end
+            end += -(-prod(shape) * np.dtype(dtype).itemsize // 64) * 64  # whole cache lines
+        self.nbytes = max(end, 1)
+        self.fd = _nameless_file(self.nbytes) if fd is None else fd
+        memory = mmap.mmap(self.fd, self.nbytes)
+        self._arrays: dict[str, npt.NDArray[Any]] = {
+            name: np.frombuffer(memory, dtype, prod(shape), offsets[name]).reshape(shape)
+            for name, (shape, dtype) in self.layout.items()
+        }
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self._arrays[name]
+
+    def close(self) -> None:
+        """Let go; the memory goes with the last array, here or elsewhere, that looks at it."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+            self._arrays = {}
+
+
+def _nameless_file(size: int) -> int:
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("keisei")
+    else:  # not Linux: a file that is removed as soon as it is there
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    os.ftruncate(fd, size)
+    return fd

@@ -1,0 +1,44 @@
+"""Slots: the places of rollouts in shared memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from keisei.config_schema import AppConfig
+from keisei.core.rollout import Rollout
+from keisei.shogi.features import OBSERVATION_BYTES
+from keisei.training.parallel.shared_memory import Layout, SharedArrays
+
+# Room for legal actions per step. Random games have 52 on average and a position at most 593; a
+# rollout that needs more sends them in its message.
+LEGAL_PER_STEP = 160
+POISON = 0xCD
+
+
+def slot_layout(config: AppConfig, num_slots: int) -> Layout:
+    """The arrays of all slots; the first axis is the slot."""
+    parallel = config.training.parallel
+    steps, games = parallel.rollout_length, parallel.num_envs_per_worker
+    block = (num_slots, steps, games)
+    return {
+        "observations": ((*block, OBSERVATION_BYTES), np.uint8),
+        "legal": ((num_slots, steps * games * LEGAL_PER_STEP), np.int16),
+        "legal_offsets": ((num_slots, steps * games + 1), np.int64),
+        "actions": (block, np.int16),
+        "log_probs": (block, np.float32),
+        "values": (block, np.float32),
+        "rewards": (block, np.float32),
+        "dones": (block, np.bool_),
+        "last_values": ((num_slots, games), np.float32),
+    }
+
+
+def rollout_in(slots: SharedArrays, slot: int) -> Rollout:
+    """The rollout in a slot; it looks at the memory, nothing is copied."""
+    return Rollout(**{name: slots[name][slot] for name in slots.layout}, version=-1)
+
+
+def poison(slots: SharedArrays, slot: int) -> None:
+    """Fill a slot with rubbish, so that reading what nobody wrote is seen."""
+    for name in slots.layout:
+        slots[name][slot].view(np.uint8).fill(POISON)
