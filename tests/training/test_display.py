@@ -64,7 +64,7 @@ TINY = [
     "logging.tensorboard=false",
     "display.refresh_per_second=20",
 ]
-UPDATES, EVALUATIONS = 4, 4  # evaluations at 0, 512, 1024 and the final one
+UPDATES, EVALUATIONS = 4, 3  # evaluations at 0, 512 and the final one
 
 
 def start(root: Path, *overrides: str, **streams: object) -> subprocess.Popen[str]:
@@ -198,7 +198,7 @@ def test_a_terminal_gets_a_live_view_that_fits_and_ends_with_a_summary(tmp_path,
         assert word in text
     assert re.search(r"move limit +━+", text)
     assert all(re.search(rf"{label} +\S+", text) for label in LEARNING.values())
-    assert re.search(r"random +[━─]+ +\d+% won +\d+% drawn +\d+% lost +[▁▂▃▄▅▆▇█]{4}", text)
+    assert re.search(r"random +[━─]+ +\d+% won +\d+% drawn +\d+% lost +[▁▂▃▄▅▆▇█]{3}", text)
     assert ("９ ８ ７ ６ ５ ４ ３ ２ １" in text) == (columns >= 100)
 
     above = "\n".join(shown[:top])
