@@ -118,6 +118,18 @@ def benchmark_learn(
         learn.run(json, preset)
 
 
+@benchmark.command("collect")
+def benchmark_collect(
+    preset: Annotated[str, typer.Option(help="tiny, small or full.")] = "tiny",
+    json: JsonFile = None,
+) -> None:
+    """Steps/s of worker processes beside the bare network, one worker, and one game."""
+    from keisei.benchmarks import collect
+
+    with readable_errors():
+        collect.run(json, preset)
+
+
 def main() -> None:
     """Run the command line."""
     logging.basicConfig(level=logging.WARNING, format="keisei: %(message)s")

@@ -133,9 +133,9 @@ class TrainingConfig(Section):
         0.1, ge=0, le=1, description="Share of the learning rate that is left at the end (linear)."
     )
     gamma: float = Field(1.0, gt=0, le=1, description="Discount per move.")
-    lambda_gae: float = Field(0.95, ge=0, le=1, description="Trace of the advantage estimate.")
-    ppo_epochs: int = Field(2, ge=1, le=100, description="Times each step is learned from.")
-    minibatch_size: int = Field(512, ge=1, description="Steps per gradient.")
+    lambda_gae: float = Field(0.98, ge=0, le=1, description="Trace of the advantage estimate.")
+    ppo_epochs: int = Field(1, ge=1, le=100, description="Times each step is learned from.")
+    minibatch_size: int = Field(128, ge=1, description="Steps per gradient.")
     clip_epsilon: float = Field(0.2, gt=0, lt=1, description="How far the policy may move.")
     value_clip: float = Field(
         0.2, ge=0, description="How far a value may move in an update; 0 for no limit."
@@ -168,7 +168,11 @@ class EvaluationConfig(Section):
         ["random"], description="random moves; greedy takes material."
     )
     temperature: float = Field(
-        0.0, ge=0, le=10, description="0 plays the likeliest move; 1 draws from the policy."
+        0.5,
+        ge=0,
+        le=10,
+        description="0 plays the likeliest move; 1 draws from the policy as it is. A little "
+        "chance keeps a good player from repeating a position four times.",
     )
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rsshogi.core import Board
 
 from keisei.config_schema import load_config
 from keisei.core.experience_buffer import ExperienceBuffer
@@ -15,6 +16,8 @@ from keisei.training.shard import SelfPlayShard
 
 def mating(game: ShogiGame) -> set[int]:
     """The actions that mate at once."""
+    if Board(game.sfen()).solve_mate_in_one() is None:
+        return set()
     return {a for a in game.legal_actions().tolist() if after(game, a).outcome}
 
 
@@ -66,9 +69,10 @@ def test_the_policy_goes_from_chance_to_over_80_percent_right(right, move_limit,
     answers = positions_where(right, 24)
     config = load_config(
         overrides=[
-            "model.depth=1",
-            "model.width=32",
-            "training.minibatch_size=256",
+            "model.depth=0",
+            "model.width=64",
+            "training.minibatch_size=128",
+            "training.entropy_coef=0",
             "training.ppo_epochs=2",
             "training.lambda_gae=0",
             "training.learning_rate=0.003",

@@ -1,0 +1,174 @@
+"""`keisei benchmark collect`: worker processes beside what the processor could do at best."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import torch
+
+from keisei.benchmarks.report import interleave, median_ratio, publish
+from keisei.config_schema import AppConfig, load_config
+from keisei.core.experience_buffer import ExperienceBuffer
+from keisei.core.ppo_agent import PPOAgent
+from keisei.core.rollout import Rollout, empty_rollout
+from keisei.training.parallel import ParallelManager
+from keisei.training.shard import SelfPlayShard
+
+GAMES = 64
+SECONDS = 3.0  # of each measurement
+
+
+def settings(preset: str, workers: int) -> AppConfig:
+    """A shard of 64 games per worker, and one epoch per rollout."""
+    return load_config(
+        overrides=[
+            f"model.preset={preset}",
+            "training.ppo_epochs=1",
+            "training.target_kl=0",
+            f"training.parallel.num_workers={workers}",
+            f"training.parallel.num_envs_per_worker={GAMES}",
+            f"training.parallel.rollout_length={32 if preset == 'tiny' else 4}",
+        ]
+    )
+
+
+def forward_alone(preset: str) -> None:
+    """What the other process of `pure_forward` runs: batches of 64 whenever it is told to."""
+    torch.set_num_threads(1)
+    network = PPOAgent(settings(preset, 1), "cpu").network
+    planes = torch.rand(GAMES, 46, 9, 9)
+    with torch.inference_mode():
+        network(planes)
+        for _ in sys.stdin:
+            count, end = 0, time.perf_counter() + SECONDS
+            while time.perf_counter() < end:
+                network(planes)
+                count += GAMES
+            print(count, flush=True)
+
+
+class PureForward:
+    """The network alone, in as many processes of one thread as there are workers."""
+
+    def __init__(self, preset: str, processes: int) -> None:
+        code = f"from keisei.benchmarks.collect import forward_alone; forward_alone({preset!r})"
+        self._processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", code],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(processes)
+        ]
+
+    def __call__(self) -> int:
+        """Positions that all of them evaluated in one measurement."""
+        for process in self._processes:
+            _pipe(process.stdin).write("go\n")
+            _pipe(process.stdin).flush()
+        return sum(int(_pipe(process.stdout).readline()) for process in self._processes)
+
+    def close(self) -> None:
+        """End the processes."""
+        for process in self._processes:
+            process.kill()
+            process.wait(timeout=10)
+
+
+def _pipe(stream: IO[str] | None) -> IO[str]:
+    assert stream is not None
+    return stream
+
+
+def collecting(manager: ParallelManager) -> Callable[[], int]:
+    """Rollouts of all workers, for about as long as the other measurements take."""
+
+    def run() -> int:
+        steps, end = 0, time.perf_counter() + SECONDS
+        while time.perf_counter() < end:
+            steps += sum(rollout.num_steps for rollout in manager.collect_experiences())
+        return steps
+
+    return run
+
+
+def single_game(agent: PPOAgent, learn: bool) -> Callable[[], int]:
+    """The documents' plain way: one game, one position at a time, in this process."""
+    shard = SelfPlayShard(1, 1, move_limit=512)
+    buffer = ExperienceBuffer(1.0, 0.95)
+
+    def run() -> int:
+        steps, end = 0, time.perf_counter() + SECONDS
+        while time.perf_counter() < end:
+            rollout = empty_rollout(512, 1)
+            shard.collect(agent.evaluate, rollout, agent.version)
+            steps += rollout.num_steps
+            if learn:
+                _learn(agent, buffer, [rollout])
+        return steps
+
+    return run
+
+
+def training(agent: PPOAgent, manager: ParallelManager) -> Callable[[], int]:
+    """Collecting with workers and learning, in turn."""
+    buffer = ExperienceBuffer(1.0, 0.95)
+
+    def run() -> int:
+        steps, end = 0, time.perf_counter() + SECONDS
+        while time.perf_counter() < end:
+            rollouts = manager.collect_experiences()
+            steps += sum(rollout.num_steps for rollout in rollouts)
+            _learn(agent, buffer, rollouts)
+            manager.synchronize_models()
+        return steps
+
+    return run
+
+
+def _learn(agent: PPOAgent, buffer: ExperienceBuffer, rollouts: list[Rollout]) -> None:
+    buffer.clear()
+    for rollout in rollouts:
+        buffer.add_batch(rollout)
+    buffer.compute_advantages_and_returns()
+    agent.learn(buffer)
+
+
+def run(json_file: Path | None = None, preset: str = "tiny", rounds: int = 5) -> None:
+    """Measure, print a table, write JSON."""
+    one, two = settings(preset, 1), settings(preset, 2)
+    agent = PPOAgent(two, "cpu")
+    forward = PureForward(preset, 2)
+    try:
+        with ParallelManager(one, agent) as single, ParallelManager(two, agent) as double:
+            contenders: dict[str, Callable[[], int]] = {
+                "forward_2": forward,
+                "collect_2": collecting(double),
+                "collect_1": collecting(single),
+                "single_game": single_game(agent, learn=False),
+                "train_2": training(agent, double),
+                "train_single_game": single_game(agent, learn=True),
+            }
+            interleave(contenders, 1)  # the first calls set up PyTorch's kernels
+            rates = interleave(contenders, rounds)
+    finally:
+        forward.close()
+    speed = {name: statistics.median(values) for name, values in rates.items()}
+    pairs = {
+        "ratio_to_forward": ("collect_2", "forward_2"),
+        "scaling_2_workers": ("collect_2", "collect_1"),
+        "ratio_to_single_game": ("collect_2", "single_game"),
+        "training_parallel_to_serial": ("train_2", "train_single_game"),
+    }
+    ratios = {name: median_ratio(rates, *pair) for name, pair in pairs.items()}
+    rows = [(name, f"{value:,.0f} /s") for name, value in speed.items()]
+    rows += [(name, f"{value:.2f}") for name, value in ratios.items()]
+    title = f"Collecting with worker processes, network {preset}, {GAMES} games each"
+    publish(title, rows, {"preset": preset, **ratios, "steps_per_s": speed}, json_file)
