@@ -280,7 +280,7 @@ class LiveView(Display):
     def _read_board(self) -> None:
         """Look at the first game. It is read while it may be played: then the last look stays."""
         with contextlib.suppress(Exception):
-            game = self._trainer.shards[0].games.game(0)
+            game = self._trainer.current_game()
             self._board, self._move = board_text(game), len(game.moves)
 
 

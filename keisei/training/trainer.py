@@ -13,7 +13,7 @@ from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.ppo_agent import Metrics, PPOAgent
 from keisei.evaluation.match import MatchResult, play_match
 from keisei.evaluation.players import GreedyPlayer, Player, PolicyPlayer, RandomPlayer
-from keisei.shogi import FinishedGame
+from keisei.shogi import FinishedGame, ShogiGame
 from keisei.training.callbacks import Callback
 from keisei.training.checkpoint import CheckpointStore
 from keisei.training.parallel import ParallelError, ParallelManager
@@ -80,6 +80,10 @@ class Trainer:
                 self.buffer.clear()
                 self._go_on_serially(error)
         return self.collect_serial()
+
+    def current_game(self) -> ShogiGame:
+        """One of the games in play, to be looked at."""
+        return self.workers.current_game if self.workers else self.shards[0].games.game(0)
 
     def _go_on_serially(self, error: ParallelError) -> None:
         log.warning("%s; training goes on in one process", error)

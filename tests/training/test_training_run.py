@@ -1,6 +1,7 @@
 """Whole runs in a process of their own: trained, stopped, killed, resumed, looked at."""
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -227,3 +228,60 @@ def test_training_through_the_library_needs_a_few_lines(tmp_path):
     assert TrainingLoopManager(trainer).run()
     assert trainer.progress.steps == 2048
     assert trainer.agent.version == 8
+
+
+def workers_of(process):
+    """The worker processes that a training has started."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(pid) for pid in children if name_of(pid).startswith("keisei-worker")]
+
+
+def name_of(pid):
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text()
+    return ""
+
+
+def test_training_with_workers_gives_the_same_weights_as_in_one_process(keisei, tmp_path):
+    finish(keisei("train", "--name", "one", *options()))
+    finish(keisei("train", "--name", "many", *options("training.parallel.enabled=true")))
+    one, many = (state(tmp_path / "runs" / name) for name in ("one", "many"))
+    assert_same(one["agent"], many["agent"])
+    assert one["progress"]["games"] == many["progress"]["games"]
+
+
+def test_killed_workers_do_not_stop_a_training_and_none_outlives_it(keisei, tmp_path):
+    process = keisei("train", "--name", "a", *options("training.parallel.enabled=true"))
+    wait_for(process, "512/2,048")
+    first = workers_of(process)
+    assert len(first) == 2
+    for pid in first:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(process, "1,024/2,048")
+    second = workers_of(process)
+    _, err = finish(process)
+    assert "SIGKILL" in err
+    assert state(tmp_path / "runs" / "a")["progress"]["steps"] == 2048
+    assert not any(name_of(pid).startswith("keisei-worker") for pid in first + second)
+
+
+def test_training_goes_on_in_one_process_when_workers_keep_dying(keisei, tmp_path):
+    settings = ["training.parallel.enabled=true", "training.parallel.max_restarts=0"]
+    process = keisei("train", "--name", "a", *options(*settings))
+    wait_for(process, "512/2,048")
+    os.kill(workers_of(process)[0], signal.SIGKILL)
+    _, err = finish(process)
+    assert "training goes on in one process" in err
+    assert state(tmp_path / "runs" / "a")["progress"]["steps"] == 2048
+
+
+def test_stopping_a_training_with_workers_saves_and_leaves_none_behind(keisei, tmp_path):
+    settings = ["training.parallel.enabled=true", "training.total_timesteps=1000000"]
+    process = keisei("train", "--name", "a", *options(*settings))
+    wait_for(process, "512/")
+    workers = workers_of(process)
+    process.send_signal(signal.SIGINT)
+    out, _ = finish(process)
+    assert "--resume a" in out
+    assert state(tmp_path / "runs" / "a")["progress"]["steps"] >= 512
+    assert not any(name_of(pid).startswith("keisei-worker") for pid in workers)

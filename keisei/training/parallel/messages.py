@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from keisei.config_schema import AppConfig
 from keisei.core.rollout import Rollout
-from keisei.shogi import FinishedGame
+from keisei.shogi import FinishedGame, ShogiGame
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ class RolloutDone:
     version: int
     legal_count: int
     finished: list[FinishedGame]
+    game: ShogiGame  # the shard's first game as it stands, to be looked at
     # What did not fit into the slot: its legal actions, or (without shared memory) all of it.
     legal: npt.NDArray[np.int16] | None = None
     rollout: Rollout | None = None

@@ -13,7 +13,7 @@ from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.rollout import Rollout
 from keisei.errors import KeiseiError
-from keisei.shogi import FinishedGame
+from keisei.shogi import FinishedGame, ShogiGame
 from keisei.training.parallel.messages import Collect, Failed, Ready, RolloutDone, Welcome
 from keisei.training.parallel.model_sync import ModelSynchronizer
 from keisei.training.parallel.shared_memory import SharedArrays
@@ -52,6 +52,9 @@ class ParallelManager:
         self.parallel = config.training.parallel
         self.communicator = WorkerCommunicator()
         self.finished_games: list[FinishedGame] = []
+        self.current_game = (
+            ShogiGame()
+        )  # the first worker's first game, at its newest rollout's end
         self._results: dict[int, Rollout] = {}
         self.totals: Counter[str] = Counter()
         self.is_running = False
@@ -195,6 +198,8 @@ class ParallelManager:
             rollout.legal, rollout.version = legal, done.version
         self._results[line.index] = rollout
         self.finished_games += done.finished
+        if line.index == 0:
+            self.current_game = done.game
         self.totals["rollouts"] += 1
         self.totals["steps"] += rollout.num_steps
         self.totals["games"] += len(done.finished)

@@ -79,11 +79,11 @@ class SelfPlayWorker:
         with self._status.spending("busy"):
             finished = self._shard.collect(self._evaluate, rollout, version)
         self._status.count(rollout.num_steps, len(finished))
+        game = self._shard.games.game(0)
         if not self._shares_memory:
-            return RolloutDone(slot, version, 0, finished, rollout=_private(rollout))
-        fits = np.shares_memory(rollout.legal, room)
-        overflow = None if fits else rollout.legal
-        return RolloutDone(slot, version, len(rollout.legal), finished, legal=overflow)
+            return RolloutDone(slot, version, 0, finished, game, rollout=_private(rollout))
+        overflow = None if np.shares_memory(rollout.legal, room) else rollout.legal
+        return RolloutDone(slot, version, len(rollout.legal), finished, game, legal=overflow)
 
     def _evaluate(
         self,

@@ -1,0 +1,59 @@
+"""Draw the live view of a run as an SVG picture: `python scripts/draw_live_view.py RUN OUT.svg`."""
+
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from keisei.config_schema import load_config
+from keisei.shogi.board_text import board_text
+from keisei.training.checkpoint import CheckpointStore
+from keisei.training.live_panels import LEARNING, View, draw
+from keisei.training.metrics import MetricsReader
+from keisei.training.progress import Progress
+from keisei.training.run import Run
+from keisei.training.shard import make_shard
+
+WIDTH, HEIGHT = 130, 30
+
+
+def view_of(run: Run) -> View:
+    """What the live view showed when the run's newest checkpoint was written."""
+    config = load_config(run.config_path)
+    _, state = CheckpointStore(run.checkpoints_dir).latest()
+    progress = Progress(config.training.total_timesteps)
+    progress.load_state_dict(state["progress"])
+    shard = make_shard(config, 0)
+    for _ in range(75):  # a game that looks like one: the checkpoint of workers has none
+        shard.games.step(shard.games.random_actions())
+    game = shard.games.game(0)
+    with MetricsReader(run.metrics_path) as metrics:
+        history = {name: [value for _, value in metrics.series(name)] for name in LEARNING}
+        scores = [
+            [share for _, share in metrics.series(f"{kind} against random")]
+            for kind in ("wins", "draws", "losses")
+        ]
+    return View(
+        name=run.name,
+        phase="training",
+        progress=progress,
+        elapsed=progress.seconds,
+        left=0.0,
+        against={"random": list(zip(*scores, strict=True))},
+        history=history,
+        board=board_text(game),
+        move=len(game.moves),
+    )
+
+
+def main() -> None:
+    """Read the run, draw, save."""
+    folder, out = sys.argv[1:]
+    with Path("/dev/null").open("w") as nowhere:
+        console = Console(width=WIDTH, height=HEIGHT, record=True, file=nowhere)
+        console.print(draw(view_of(Run.open(folder, Path())), WIDTH, HEIGHT))
+    console.save_svg(out, title="keisei train")
+
+
+if __name__ == "__main__":
+    main()
