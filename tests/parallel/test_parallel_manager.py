@@ -172,7 +172,7 @@ def test_nothing_is_left_after_shutdown(setup):
 SCRIPT = """
 import sys
 sys.path.insert(0, {tests!r})
-from conftest import make
+from tests.parallel.conftest import make
 from keisei.training.parallel import ParallelManager
 
 config, agent = make("training.parallel.num_workers=2")
@@ -186,7 +186,7 @@ while True:
 
 def test_workers_leave_when_the_main_process_is_killed_and_a_script_needs_no_guard(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT.format(tests=str(Path(__file__).parent)))
+    script.write_text(SCRIPT.format(tests=str(Path(__file__).parents[2])))
     before = set(os.listdir("/dev/shm"))
     main = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
     workers = [int(pid) for pid in main.stdout.readline().split()]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import options
 
 from keisei.shogi.records import read_record
 from keisei.training.checkpoint import CheckpointStore, load_checkpoint
 from keisei.training.metrics import MetricsReader
+from tests.training.conftest import options
 
 
 def finish(process):
