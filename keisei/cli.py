@@ -93,7 +93,7 @@ def readable_errors() -> Iterator[None]:
     """Errors that a user can mend are one line on stderr and exit code 2, not a traceback."""
     try:
         yield
-    except KeiseiError as error:
+    except (KeiseiError, OSError) as error:
         typer.secho(f"keisei: {error}", fg=typer.colors.RED, err=True)
         raise typer.Exit(2) from None
 
@@ -103,7 +103,8 @@ def benchmark_env(json: JsonFile = None) -> None:
     """Steps/s of the Shogi environment on one core, beside the bare rules library."""
     from keisei.benchmarks import env
 
-    env.run(json)
+    with readable_errors():
+        env.run(json)
 
 
 @benchmark.command("learn")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from keisei.shogi.actions import Turn
 from keisei.shogi.board_text import board_text
-from keisei.shogi.records import GameRecord, read_record
+from keisei.shogi.records import GameRecord, RecordError, read_record
 
 _SIGNS: dict[Turn, str] = {"black": "☗", "white": "☖"}
 
@@ -32,7 +32,7 @@ def run_replay(
     record = read_record(path)
     last = len(record.moves)
     if move is not None and not 0 <= move <= last:
-        raise ValueError(f"there is no move {move} in {path}; it has moves 0 to {last}")
+        raise RecordError(f"there is no move {move} in {path}; it has moves 0 to {last}")
     if svg_dir is not None:
         files = write_svgs(record, svg_dir, move)
         console.print(f"{len(files)} pictures in {svg_dir}", highlight=False, soft_wrap=True)
