@@ -6,7 +6,7 @@ The softmax is taken over them alone, so an illegal action has no probability at
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,18 @@ class Evaluation(NamedTuple):
 
     log_probs: npt.NDArray[np.float32]  # [sum], one for each legal action
     values: npt.NDArray[np.float32]  # [N]
+
+
+class Policy(Protocol):
+    """Positions with their legal actions to log-probabilities and values."""
+
+    def __call__(
+        self,
+        observations: features.Observations,
+        legal: npt.NDArray[np.int16],
+        offsets: npt.NDArray[np.int64],
+        /,
+    ) -> Evaluation: ...
 
 
 def evaluate(

@@ -36,7 +36,13 @@ def choose_device(name: str) -> torch.device:
     """The configured device; `auto` is CUDA where there is one."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(name)
+    device = torch.device(name)
+    there = torch.cuda.device_count()
+    if device.type == "cuda" and (device.index or 0) >= there:
+        raise KeiseiError(
+            f"env.device is {name}, but PyTorch sees {there} CUDA devices here; use auto or cpu"
+        )
+    return device
 
 
 class DivergedError(KeiseiError):

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from keisei.core.policy import Evaluation, best, sample, segment_log_softmax, segment_rows
+from keisei.core.policy import Policy, best, sample, segment_log_softmax, segment_rows
 from keisei.shogi import features
 from keisei.shogi.actions import PROMOTE, TO_SQUARE
 from keisei.shogi.material import piece_worth
@@ -69,9 +69,7 @@ class GreedyPlayer:
 class PolicyPlayer:
     """Plays by a network's policy: its likeliest move, or a draw from it at a temperature."""
 
-    def __init__(
-        self, policy: PolicyFunction, name: str, seed: int, temperature: float = 0.0
-    ) -> None:
+    def __init__(self, policy: Policy, name: str, seed: int, temperature: float = 0.0) -> None:
         self.name = name
         self._policy = policy
         self._temperature = temperature
@@ -87,18 +85,6 @@ class PolicyPlayer:
         if not self._temperature:
             return best(log_probs, offsets)
         return _draw(log_probs / np.float32(self._temperature), offsets, self._rng)
-
-
-class PolicyFunction(Protocol):
-    """Positions with their legal actions to log-probabilities and values."""
-
-    def __call__(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-        /,
-    ) -> Evaluation: ...
 
 
 def _draw(

@@ -76,6 +76,16 @@ class IllegalActionError(KeiseiError, ValueError):
     """An action number or a move that cannot be played; the message names it."""
 
 
+def read_usi(usi: str) -> Move:
+    """The move that USI notation names."""
+    try:
+        return Move.from_usi(usi)
+    except ValueError:
+        raise IllegalActionError(
+            f"{usi!r} is not a USI move (examples: 7g7f, 8h2b+, P*5e)"
+        ) from None
+
+
 class PolicyOutputMapper:
     """Actions <-> moves, exact both ways, from the mover's side.
 
@@ -95,13 +105,7 @@ class PolicyOutputMapper:
 
     def usi_to_action(self, usi: str, turn: Turn) -> int:
         """The action number of a USI move that the player of colour `turn` makes."""
-        try:
-            move = Move.from_usi(usi)
-        except ValueError:
-            raise IllegalActionError(
-                f"{usi!r} is not a USI move (examples: 7g7f, 8h2b+, P*5e)"
-            ) from None
-        return self.move_to_action(move, turn)
+        return self.move_to_action(read_usi(usi), turn)
 
     def action_to_move(self, action: int, turn: Turn) -> Move:
         """The rsshogi move that `action` means for the player of colour `turn`."""

@@ -10,7 +10,14 @@ from rsshogi.core import Move
 from rsshogi.types import Color, PieceType
 
 from keisei.shogi import features
-from keisei.shogi.actions import HAND_PIECES, SQUARES, IllegalActionError, PolicyOutputMapper, Turn
+from keisei.shogi.actions import (
+    HAND_PIECES,
+    SQUARES,
+    IllegalActionError,
+    PolicyOutputMapper,
+    Turn,
+    read_usi,
+)
 from keisei.shogi.rules import (
     DEFAULT_MOVE_LIMIT,
     HANDICAPS,
@@ -170,13 +177,7 @@ class ShogiGame:
 
     def push_usi(self, usi: str) -> None:
         """Play a move in USI notation: `7g7f`, `8h2b+`, `P*5e`."""
-        try:
-            move = Move.from_usi(usi)
-        except ValueError:
-            raise IllegalActionError(
-                f"{usi!r} is not a USI move (examples: 7g7f, 8h2b+, P*5e)"
-            ) from None
-        self._play(move, f"move {usi!r}")
+        self._play(read_usi(usi), f"move {usi!r}")
 
     def _play(self, move: Move, name: str) -> None:
         if self.outcome:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from keisei.config_schema import AppConfig
-from keisei.core.policy import Evaluation, sample
+from keisei.core.policy import Policy, sample
 from keisei.core.rollout import Rollout, empty_rollout
 from keisei.shogi import FinishedGame, VectorShogi
 from keisei.shogi.material import material
 from keisei.shogi.rules import START_SFEN
-
-# Observations, legal actions and their offsets to probabilities and values.
-Policy = Callable[[npt.NDArray[np.uint8], npt.NDArray[np.int16], npt.NDArray[np.int64]], Evaluation]
 
 
 class SelfPlayShard:

@@ -43,7 +43,11 @@ def resume_trainer(name: str, overrides: Sequence[str]) -> Trainer:
         log.warning("%s has no checkpoint yet: it starts from the beginning", run.name)
         return trainer
     path, state = trainer.checkpoints.latest()
-    trainer.load_state_dict(state)
+    try:
+        trainer.load_state_dict(state)
+    except (ValueError, RuntimeError, KeyError) as error:
+        reason = " ".join(str(error).split())
+        raise KeiseiError(f"the settings do not fit the checkpoint {path}: {reason}") from error
     if trainer.progress.finished and trainer.progress.last_match_done:
         raise KeiseiError(
             f"{run.name} has played its {trainer.progress.steps:,} moves ({path.name}); "

@@ -126,6 +126,15 @@ def test_too_many_failures_are_an_error_that_names_the_worker(setup):
             manager.collect_experiences()
 
 
+def test_workers_that_cannot_start_are_an_error_with_their_reason(setup, tmp_path, monkeypatch):
+    # A module of this name that cannot be imported stands before the real one.
+    (tmp_path / "rsshogi.py").write_text("raise ImportError('broken on purpose')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    config, agent = setup()
+    with pytest.raises(ParallelError, match="before it was ready"), ParallelManager(config, agent):
+        pass
+
+
 def test_paused_workers_play_no_more_until_they_are_resumed(setup):
     config, agent = setup("training.parallel.num_workers=2")
     with ParallelManager(config, agent) as manager:

@@ -46,3 +46,38 @@ def keisei(tmp_path):
     for process in started:
         process.kill()
         process.communicate(timeout=60)
+
+
+@pytest.fixture
+def new_disk(tmp_path):
+    """Mounts a small file system of so many megabytes, where this user may mount one."""
+    mounted = []
+
+    def mount(megabytes):
+        folder = tmp_path / "disk"
+        folder.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=30)
+        except OSError as error:
+            pytest.skip(f"a small disk cannot be mounted: {error}")
+        if done.returncode:
+            pytest.skip("only root may mount a small disk")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["umount", "-l", str(folder)], check=True, timeout=30)
+
+
+@pytest.fixture
+def tiny_disk(new_disk):
+    return new_disk(megabytes=1)
+
+
+def run_python(code, *arguments):
+    """Start Python with this code, and with pipes to all its streams."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)

@@ -20,6 +20,7 @@ from keisei.training.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
+from tests.training.conftest import run_python
 
 STATE = {"weights": torch.arange(200.0), "rng": np.arange(20, dtype=np.uint64), "step": 7}
 
@@ -36,11 +37,6 @@ ARRAYS = [
     np.zeros((0, 3), dtype=np.float32),
     np.arange(12, dtype=np.int8).reshape(3, 4)[:, ::2],
 ]
-
-
-def run_python(code: str, *arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def temporary_files(folder: Path) -> list[Path]:
@@ -288,22 +284,6 @@ def test_kill_9_while_saving_always_leaves_a_good_latest_checkpoint(tmp_path):
         step = state["step"]
     store.save(step + 1, STATE)
     assert temporary_files(tmp_path) == []
-
-
-@pytest.fixture
-def tiny_disk(tmp_path):
-    """A file system of one megabyte, where this user may mount one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    try:
-        mounted = subprocess.run(mount, capture_output=True).returncode == 0
-    except OSError:
-        mounted = False
-    if not mounted:
-        pytest.skip("only root may mount a tiny disk")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def test_a_full_disk_is_reported_and_the_last_good_checkpoint_stays(tiny_disk):

@@ -16,15 +16,9 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from keisei.training.metrics import MetricsError, MetricsReader, MetricsStore, TensorBoardWriter
 from keisei.training.run import Run, RunError
+from tests.training.conftest import run_python
 
 needs_locks = pytest.mark.skipif(sys.platform == "win32", reason="runs are not locked on Windows")
-
-
-def run_python(code: str, *arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
 
 
 def first_line(process: subprocess.Popen[str]) -> str:
@@ -240,22 +234,6 @@ def test_metrics_of_another_schema_are_refused(path):
         store.set_meta("schema", "9")
     with pytest.raises(MetricsError, match="schema 9; this Keisei reads 1"):
         MetricsStore(path)
-
-
-@pytest.fixture
-def tiny_disk(tmp_path):
-    """A file system of one megabyte, where this user may mount one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    try:
-        mounted = subprocess.run(mount, capture_output=True).returncode == 0
-    except OSError:
-        mounted = False
-    if not mounted:
-        pytest.skip("only root may mount a tiny disk")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def test_a_full_disk_is_reported_and_what_was_logged_before_stays(tiny_disk):

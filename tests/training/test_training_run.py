@@ -60,6 +60,13 @@ def assert_same(one, two, where="state"):
         assert one == two, where
 
 
+@pytest.fixture
+def finished_run(keisei):
+    """Starts `keisei` where a run "a" of one update is."""
+    finish(keisei("train", "--name", "a", *options("training.total_timesteps=256")))
+    return keisei
+
+
 def test_a_run_leaves_settings_metrics_games_checkpoints_and_a_picture(keisei, tmp_path):
     out, _ = finish(keisei("train", "--name", "a", *options()))
     run = tmp_path / "runs" / "a"
@@ -128,6 +135,23 @@ def test_a_corrupt_newest_checkpoint_is_named_and_the_one_before_is_used(keisei,
     assert state(tmp_path / "runs" / "a")["progress"]["steps"] == 2560
 
 
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("model.width=16", "size mismatch"),
+        ("training.parallel.num_envs_per_worker=8", "4 games, not 8"),
+        ("training.parallel.num_workers=3", "2 shards"),
+        ("env.device=cuda:9", "CUDA devices"),
+    ],
+)
+def test_settings_that_do_not_fit_the_checkpoint_are_one_clear_line(finished_run, override, says):
+    process = finished_run("train", "--resume", "a", "-o", override)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert says in err
+    assert err.count("\n") == 1
+
+
 def test_two_processes_never_train_one_run(keisei):
     first = keisei("train", "--name", "a", *options("training.total_timesteps=1000000"))
     wait_for(first, "512/")
@@ -166,36 +190,19 @@ def test_a_finished_run_says_how_to_go_on(keisei, tmp_path):
     assert state(tmp_path / "runs" / "a")["progress"]["steps"] == 512
 
 
-@contextlib.contextmanager
-def small_disk(folder):
-    """A real file system of 4 MB at `folder`, if this user may mount one."""
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, timeout=30).returncode:
-        pytest.skip("mounting a small file system needs root")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True, timeout=30)
-
-
-def test_a_full_disk_is_a_clear_error_and_the_last_good_checkpoint_survives(keisei, tmp_path):
-    with small_disk(tmp_path / "disk"):
-        process = keisei(
-            "train",
-            "--name",
-            "a",
-            *options("logging.runs_dir=disk", "training.total_timesteps=1000000", "model.width=24"),
-            *("-o", "logging.tensorboard=false", "-o", "training.checkpoint_interval=256"),
-        )
-        _, err = process.communicate(timeout=120)
-        assert process.returncode == 2
-        assert "Traceback" not in err
-        assert "space" in err
-        assert "disk" in err
-        store = CheckpointStore(tmp_path / "disk" / "a" / "checkpoints")
-        assert store.paths()
-        assert all(load_checkpoint(path) for path in store.paths())
+def test_a_full_disk_is_a_clear_error_and_the_last_good_checkpoint_survives(keisei, new_disk):
+    disk = new_disk(megabytes=4)
+    wanted = [f"logging.runs_dir={disk}", "logging.tensorboard=false", "model.width=24"]
+    endless = ["training.total_timesteps=1000000", "training.checkpoint_interval=256"]
+    process = keisei("train", "--name", "a", *options(*wanted, *endless))
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert "Traceback" not in err
+    assert "space" in err
+    assert str(disk) in err
+    store = CheckpointStore(disk / "a" / "checkpoints")
+    assert store.paths()
+    assert all(load_checkpoint(path) for path in store.paths())
 
 
 def test_wandb_works_offline(keisei, tmp_path):

@@ -29,6 +29,7 @@ from keisei.training.parallel.worker_status import FIELDS, STATUS_LAYOUT
 log = logging.getLogger(__name__)
 
 START_TIMEOUT = 120.0
+MAX_FAILED_STARTS = 3  # in a row; what fails so early will fail again
 
 
 class ParallelError(KeiseiError):
@@ -57,6 +58,7 @@ class ParallelManager:
         )  # the first worker's first game, at its newest rollout's end
         self._results: dict[int, Rollout] = {}
         self.totals: Counter[str] = Counter()
+        self._failed_starts = 0
         self.is_running = False
 
     # -- life ----------------------------------------------------------------------------------
@@ -181,6 +183,7 @@ class ParallelManager:
             match message:
                 case Ready():
                     line.ready = True
+                    self._failed_starts = 0
                 case RolloutDone():
                     self._accept(line, message)
                 case Failed():
@@ -220,6 +223,12 @@ class ParallelManager:
         why = why or describe_exit(code)
         self._free += line.slots
         self.totals["restarts"] += 1
+        self._failed_starts += not line.ready
+        if self._failed_starts >= MAX_FAILED_STARTS:
+            raise ParallelError(
+                f"{line.name} ended before it was ready ({why}), the "
+                f"{MAX_FAILED_STARTS}. worker in a row"
+            )
         if self.totals["restarts"] > self.parallel.max_restarts:
             raise ParallelError(
                 f"{line.name} ended ({why}), and workers were replaced "
