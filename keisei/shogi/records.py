@@ -85,12 +85,7 @@ class GameRecord:
     def game(self, move: int | None = None) -> ShogiGame:
         """The game after `move` moves, or after all of them."""
         # Not by push_usi: people play on where our rules end a game, as after a missed declaration.
-        game = ShogiGame.__new__(ShogiGame)
-        moves = list(self.moves[:move])
-        game.__setstate__(
-            {"start": self.start_sfen, "moves": moves, "resigned": False, "move_limit": None}
-        )
-        return game
+        return ShogiGame.from_moves(self.start_sfen, self.moves[:move], move_limit=None)
 
 
 @dataclass(frozen=True)

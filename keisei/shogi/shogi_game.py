@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,9 @@ class ShogiGame:
     repetition (a draw, unless one side gave check all the time: it loses), by declaration (the
     player to move has 27 points, see `rules.can_declare`; the win is claimed at once), after
     `move_limit` moves (a draw, unless the last one mates), or by resignation.
+
+    A game belongs to the thread that made it: rsshogi ends the process when another one touches its
+    board. Between threads, pass the start and the moves (`from_moves`).
     """
 
     _observation: features.Observations  # of the position now
@@ -214,8 +218,9 @@ class ShogiGame:
 
     def copy(self) -> ShogiGame:
         """The same game, with its history; changing one does not change the other."""
-        twin = ShogiGame.__new__(ShogiGame)
-        twin.__setstate__(self.__getstate__())
+        twin = ShogiGame.from_moves(self._start, self.moves, move_limit=self.move_limit)
+        if self._resigned:
+            twin.resign()
         return twin
 
     __copy__ = copy
@@ -231,11 +236,27 @@ class ShogiGame:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.move_limit = state["move_limit"]
-        self.reset(state["start"])
-        for usi in state["moves"]:
+        self._set_up(state["start"], state["moves"])
+        if state["resigned"]:
+            self.resign()
+
+    @classmethod
+    def from_moves(
+        cls, start_sfen: str, moves: Iterable[str], move_limit: int | None = DEFAULT_MOVE_LIMIT
+    ) -> ShogiGame:
+        """The game that these legal USI moves lead to, also beyond what our rules call its end.
+
+        >>> ShogiGame.from_moves(ShogiGame().sfen(), ["7g7f", "3c3d"]).turn
+        'black'
+        """
+        game = cls(start_sfen, move_limit=move_limit)
+        game._set_up(start_sfen, moves)
+        return game
+
+    def _set_up(self, start_sfen: str, moves: Iterable[str]) -> None:
+        self.reset(start_sfen)
+        for usi in moves:
             move = Move.from_usi(usi)
             self._board.apply_move(move)
             self._moves.append(move)
         self._look()
-        if state["resigned"]:
-            self.resign()

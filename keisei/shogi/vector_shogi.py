@@ -147,19 +147,15 @@ class VectorShogi:
         """The `core46` planes [G, 46, 9, 9], into `out` if it is given."""
         return features.planes(self.observations, out)
 
+    def moves_of(self, index: int) -> tuple[str, list[str]]:
+        """The start position and the USI moves so far of one of the games."""
+        moves = self._history[index, : self.move_counts[index]].tolist()
+        start = self.start_sfens[self._starts[index]]
+        return start, [Move(bits).to_usi() for bits in moves]
+
     def game(self, index: int) -> ShogiGame:
         """One of the games, as it stands now, with its moves."""
-        moves = self._history[index, : self.move_counts[index]].tolist()
-        game = ShogiGame.__new__(ShogiGame)
-        game.__setstate__(
-            {
-                "start": self.start_sfens[self._starts[index]],
-                "moves": [Move(bits).to_usi() for bits in moves],
-                "resigned": False,
-                "move_limit": self.move_limit,
-            }
-        )
-        return game
+        return ShogiGame.from_moves(*self.moves_of(index), move_limit=self.move_limit)
 
     # -- what is done ------------------------------------------------------------------------
 

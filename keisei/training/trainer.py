@@ -82,8 +82,8 @@ class Trainer:
         return self.collect_serial()
 
     def current_game(self) -> ShogiGame:
-        """One of the games in play, to be looked at."""
-        return self.workers.current_game if self.workers else self.shards[0].games.game(0)
+        """One of the games in play, to be looked at; made anew, for the thread that asks."""
+        return self.workers.current_game() if self.workers else self.shards[0].games.game(0)
 
     def _go_on_serially(self, error: ParallelError) -> None:
         log.warning("%s; training goes on in one process", error)

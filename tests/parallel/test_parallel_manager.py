@@ -81,7 +81,7 @@ def test_target_steps_brings_at_least_so_many(setup):
         rollouts = manager.collect_experiences(target_steps=200)
         assert sum(r.num_steps for r in rollouts) == 256
         assert manager.get_statistics()["total_steps"] == 256
-        assert len(manager.current_game.moves) == 32 % 30  # of move_limit
+        assert len(manager.current_game().moves) == 32 % 30  # of move_limit
 
 
 def test_new_weights_reach_the_workers_at_the_next_rollout(setup):

@@ -76,11 +76,11 @@ def start(root: Path, *overrides: str, **streams: object) -> subprocess.Popen[st
     return subprocess.Popen(command, env=environment, text=True, **streams)
 
 
-def train_in_terminal(root: Path, columns: int, rows: int) -> tuple[int, str]:
+def train_in_terminal(root: Path, columns: int, rows: int, *overrides: str) -> tuple[int, str]:
     """Train with a terminal of that size for standard input and output; what it was sent."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    process = start(root, stdin=theirs, stdout=theirs, stderr=theirs)
+    process = start(root, *overrides, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     received = b""
     try:
@@ -174,6 +174,13 @@ def test_who_stops_a_run_is_told_where_it_stands_and_how_to_go_on(tmp_path, live
 
 
 # In a terminal
+
+
+def test_the_live_view_shows_a_game_that_a_worker_plays(tmp_path):
+    # rsshogi's boards end the process when another thread than their own touches them.
+    code, received = train_in_terminal(tmp_path, 100, 30, "training.parallel.enabled=true")
+    assert code == 0
+    assert re.search(r"a game now, move [1-9]", received)
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(100, 30), (80, 24)])

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from keisei.config_schema import AppConfig
 from keisei.core.rollout import Rollout
-from keisei.shogi import FinishedGame, ShogiGame
+from keisei.shogi import FinishedGame
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class RolloutDone:
     version: int
     legal_count: int
     finished: list[FinishedGame]
-    game: ShogiGame  # the shard's first game as it stands, to be looked at
+    game: tuple[str, list[str]]  # start and moves of the shard's first game, to be looked at
     # What did not fit into the slot: its legal actions, or (without shared memory) all of it.
     legal: npt.NDArray[np.int16] | None = None
     rollout: Rollout | None = None

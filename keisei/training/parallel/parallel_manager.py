@@ -14,6 +14,7 @@ from keisei.core.ppo_agent import PPOAgent
 from keisei.core.rollout import Rollout
 from keisei.errors import KeiseiError
 from keisei.shogi import FinishedGame, ShogiGame
+from keisei.shogi.rules import START_SFEN
 from keisei.training.parallel.messages import Collect, Failed, Ready, RolloutDone, Welcome
 from keisei.training.parallel.model_sync import ModelSynchronizer
 from keisei.training.parallel.shared_memory import SharedArrays
@@ -53,9 +54,7 @@ class ParallelManager:
         self.parallel = config.training.parallel
         self.communicator = WorkerCommunicator()
         self.finished_games: list[FinishedGame] = []
-        self.current_game = (
-            ShogiGame()
-        )  # the first worker's first game, at its newest rollout's end
+        self._current_game: tuple[str, list[str]] = (START_SFEN, [])
         self._results: dict[int, Rollout] = {}
         self.totals: Counter[str] = Counter()
         self._failed_starts = 0
@@ -202,7 +201,7 @@ class ParallelManager:
         self._results[line.index] = rollout
         self.finished_games += done.finished
         if line.index == 0:
-            self.current_game = done.game
+            self._current_game = done.game
         self.totals["rollouts"] += 1
         self.totals["steps"] += rollout.num_steps
         self.totals["games"] += len(done.finished)
@@ -279,6 +278,11 @@ class ParallelManager:
         return list(lines.values()) if indices is None else [lines[index] for index in indices]
 
     # -- what is going on ------------------------------------------------------------------------
+
+    def current_game(self) -> ShogiGame:
+        """The first worker's first game, as it stood at the end of its newest rollout."""
+        start, moves = self._current_game
+        return ShogiGame.from_moves(start, moves, move_limit=self.config.env.move_limit)
 
     def get_statistics(self) -> dict[str, Any]:
         """Steps, games, restarts, and what each worker does with its time."""

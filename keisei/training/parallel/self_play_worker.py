@@ -79,7 +79,7 @@ class SelfPlayWorker:
         with self._status.spending("busy"):
             finished = self._shard.collect(self._evaluate, rollout, version)
         self._status.count(rollout.num_steps, len(finished))
-        game = self._shard.games.game(0)
+        game = self._shard.games.moves_of(0)
         if not self._shares_memory:
             return RolloutDone(slot, version, 0, finished, game, rollout=_private(rollout))
         overflow = None if np.shares_memory(rollout.legal, room) else rollout.legal
