@@ -255,6 +255,9 @@ def test_training_with_workers_gives_the_same_weights_as_in_one_process(keisei, 
     one, many = (state(tmp_path / "runs" / name) for name in ("one", "many"))
     assert_same(one["agent"], many["agent"])
     assert one["progress"]["games"] == many["progress"]["games"]
+    with MetricsReader(tmp_path / "runs" / "many" / "metrics.sqlite") as metrics:
+        assert max(value for _, value in metrics.series("first_ratio_error")) < 1e-3
+        assert max(value for _, value in metrics.series("first_clip_fraction")) == 0
 
 
 def test_killed_workers_do_not_stop_a_training_and_none_outlives_it(keisei, tmp_path):
