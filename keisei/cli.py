@@ -52,7 +52,7 @@ def train(
     ] = None,
     name: Annotated[Optional[str], typer.Option(help="Name of the new run.")] = None,  # noqa: UP045
     resume: Annotated[
-        Optional[str], typer.Option(help="Go on with this run, exactly where it stopped.")  # noqa: UP045
+        Optional[str], typer.Option(help="Go on with this run where it stopped.")  # noqa: UP045
     ] = None,
 ) -> None:
     """Train an agent by self-play; Ctrl-C saves and stops."""
