@@ -21,7 +21,6 @@ from keisei.training.parallel import ParallelManager
 from keisei.training.shard import SelfPlayShard
 
 GAMES = 64
-SECONDS = 3.0  # of each measurement
 
 
 def settings(preset: str, workers: int) -> AppConfig:
@@ -38,7 +37,7 @@ def settings(preset: str, workers: int) -> AppConfig:
     )
 
 
-def forward_alone(preset: str) -> None:
+def forward_alone(preset: str, seconds: float) -> None:
     """What the other process of `pure_forward` runs: batches of 64 whenever it is told to."""
     torch.set_num_threads(1)
     network = PPOAgent(settings(preset, 1), "cpu").network
@@ -46,7 +45,7 @@ def forward_alone(preset: str) -> None:
     with torch.inference_mode():
         network(planes)
         for _ in sys.stdin:
-            count, end = 0, time.perf_counter() + SECONDS
+            count, end = 0, time.perf_counter() + seconds
             while time.perf_counter() < end:
                 network(planes)
                 count += GAMES
@@ -56,8 +55,9 @@ def forward_alone(preset: str) -> None:
 class PureForward:
     """The network alone, in as many processes of one thread as there are workers."""
 
-    def __init__(self, preset: str, processes: int) -> None:
-        code = f"from keisei.benchmarks.collect import forward_alone; forward_alone({preset!r})"
+    def __init__(self, preset: str, processes: int, seconds: float) -> None:
+        call = f"forward_alone({preset!r}, {seconds})"
+        code = f"from keisei.benchmarks.collect import forward_alone; {call}"
         self._processes = [
             subprocess.Popen(
                 [sys.executable, "-c", code],
@@ -87,11 +87,11 @@ def _pipe(stream: IO[str] | None) -> IO[str]:
     return stream
 
 
-def collecting(manager: ParallelManager) -> Callable[[], int]:
+def collecting(manager: ParallelManager, seconds: float) -> Callable[[], int]:
     """Rollouts of all workers, for about as long as the other measurements take."""
 
     def run() -> int:
-        steps, end = 0, time.perf_counter() + SECONDS
+        steps, end = 0, time.perf_counter() + seconds
         while time.perf_counter() < end:
             steps += sum(rollout.num_steps for rollout in manager.collect_experiences())
         return steps
@@ -99,13 +99,13 @@ def collecting(manager: ParallelManager) -> Callable[[], int]:
     return run
 
 
-def single_game(agent: PPOAgent, learn: bool) -> Callable[[], int]:
+def single_game(agent: PPOAgent, learn: bool, seconds: float) -> Callable[[], int]:
     """The documents' plain way: one game, one position at a time, in this process."""
     shard = SelfPlayShard(1, 1, move_limit=512)
     buffer = ExperienceBuffer(1.0, 0.95)
 
     def run() -> int:
-        steps, end = 0, time.perf_counter() + SECONDS
+        steps, end = 0, time.perf_counter() + seconds
         while time.perf_counter() < end:
             rollout = empty_rollout(512, 1)
             shard.collect(agent.evaluate, rollout, agent.version)
@@ -117,12 +117,12 @@ def single_game(agent: PPOAgent, learn: bool) -> Callable[[], int]:
     return run
 
 
-def training(agent: PPOAgent, manager: ParallelManager) -> Callable[[], int]:
+def training(agent: PPOAgent, manager: ParallelManager, seconds: float) -> Callable[[], int]:
     """Collecting with workers and learning, in turn."""
     buffer = ExperienceBuffer(1.0, 0.95)
 
     def run() -> int:
-        steps, end = 0, time.perf_counter() + SECONDS
+        steps, end = 0, time.perf_counter() + seconds
         while time.perf_counter() < end:
             rollouts = manager.collect_experiences()
             steps += sum(rollout.num_steps for rollout in rollouts)
@@ -141,20 +141,22 @@ def _learn(agent: PPOAgent, buffer: ExperienceBuffer, rollouts: list[Rollout]) -
     agent.learn(buffer)
 
 
-def run(json_file: Path | None = None, preset: str = "tiny", rounds: int = 5) -> None:
-    """Measure, print a table, write JSON."""
+def run(
+    json_file: Path | None = None, preset: str = "tiny", rounds: int = 5, seconds: float = 3.0
+) -> None:
+    """Measure (`seconds` for each figure in each round), print a table, write JSON."""
     one, two = settings(preset, 1), settings(preset, 2)
     agent = PPOAgent(two, "cpu")
-    forward = PureForward(preset, 2)
+    forward = PureForward(preset, 2, seconds)
     try:
         with ParallelManager(one, agent) as single, ParallelManager(two, agent) as double:
             contenders: dict[str, Callable[[], int]] = {
                 "forward_2": forward,
-                "collect_2": collecting(double),
-                "collect_1": collecting(single),
-                "single_game": single_game(agent, learn=False),
-                "train_2": training(agent, double),
-                "train_single_game": single_game(agent, learn=True),
+                "collect_2": collecting(double, seconds),
+                "collect_1": collecting(single, seconds),
+                "single_game": single_game(agent, False, seconds),
+                "train_2": training(agent, double, seconds),
+                "train_single_game": single_game(agent, True, seconds),
             }
             interleave(contenders, 1)  # the first calls set up PyTorch's kernels
             rates = interleave(contenders, rounds)

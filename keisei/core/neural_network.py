@@ -84,6 +84,8 @@ class FromToHead(nn.Module):
     """
 
     starts = 2 * SQUARES + len(HAND_PIECES)
+    start: Tensor  # of each action, among the vectors
+    target: Tensor
 
     def __init__(self, width: int, dim: int = 32) -> None:
         super().__init__()
@@ -109,9 +111,6 @@ class FromToHead(nn.Module):
         start = F.embedding(base + self.start[actions], flat)
         target = F.embedding(base + self.target[actions], flat)
         return (start * target).sum(1)
-
-    start: Tensor
-    target: Tensor
 
 
 class FlatHead(nn.Module):

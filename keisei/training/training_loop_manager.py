@@ -43,6 +43,7 @@ class TrainingLoopManager:
     def _train(self, stopper: Stopper) -> None:
         trainer, progress = self.trainer, self.trainer.progress
         settings = trainer.config
+        progress.last_match_done = False  # a finished run may have been given more to play
         self._boundary = trainer.state_dict()
         while not progress.finished:
             # Due by what was done last, not by `step % interval`, which update borders may never
