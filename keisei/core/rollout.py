@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -43,12 +43,6 @@ class Rollout:
     def num_steps(self) -> int:
         """How many moves it holds, over all games."""
         return self.actions.size
-
-    @property
-    def nbytes(self) -> int:
-        """Its size in memory."""
-        arrays = (getattr(self, field.name) for field in fields(self))
-        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
 
 def empty_rollout(steps: int, games: int) -> Rollout:

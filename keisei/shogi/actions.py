@@ -97,8 +97,6 @@ class PolicyOutputMapper:
     '3c3d'
     """
 
-    num_actions = NUM_ACTIONS
-
     def action_to_usi(self, action: int, turn: Turn) -> str:
         """The USI move that `action` means for the player of colour `turn`."""
         return self.action_to_move(action, turn).to_usi()

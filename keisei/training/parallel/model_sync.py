@@ -82,7 +82,6 @@ class ModelReceiver:
         self._network = network
         self._shared = SharedArrays(weights_layout(network), fd)
         self.version = -1
-        self.retries = 0
 
     def update(self) -> int:
         """Load the current weights if they are newer than those loaded; returns their version."""
@@ -96,7 +95,6 @@ class ModelReceiver:
             if before % 2 == 0 and self._load(current, before):
                 self.version = version
                 return version
-            self.retries += 1
         raise SyncError(f"no whole set of weights could be read within {READ_TIMEOUT:.0f} s")
 
     def _load(self, current: int, before: int) -> bool:

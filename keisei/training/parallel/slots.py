@@ -12,7 +12,6 @@ from keisei.training.parallel.shared_memory import Layout, SharedArrays
 # Room for legal actions per step. Random games have 52 on average and a position at most 593; a
 # rollout that needs more sends them in its message.
 LEGAL_PER_STEP = 160
-POISON = 0xCD
 
 
 def slot_layout(config: AppConfig, num_slots: int) -> Layout:
@@ -36,9 +35,3 @@ def slot_layout(config: AppConfig, num_slots: int) -> Layout:
 def rollout_in(slots: SharedArrays, slot: int) -> Rollout:
     """The rollout in a slot; it looks at the memory, nothing is copied."""
     return Rollout(**{name: slots[name][slot] for name in slots.layout}, version=-1)
-
-
-def poison(slots: SharedArrays, slot: int) -> None:
-    """Fill a slot with rubbish, so that reading what nobody wrote is seen."""
-    for name in slots.layout:
-        slots[name][slot].view(np.uint8).fill(POISON)
