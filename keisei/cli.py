@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Optional
@@ -54,12 +55,16 @@ def train(
     resume: Annotated[
         Optional[str], typer.Option(help="Go on with this run where it stopped.")  # noqa: UP045
     ] = None,
+    trace: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Write a timeline of learner and workers, for ui.perfetto.dev."),
+    ] = None,
 ) -> None:
     """Train an agent by self-play; Ctrl-C saves and stops."""
     from keisei.training.start import start_training
 
     with readable_errors():
-        start_training(config, override or [], name, resume)
+        start_training(config, override or [], name, resume, trace)
 
 
 @app.command("config")
@@ -133,5 +138,7 @@ def benchmark_collect(
 
 def main() -> None:
     """Run the command line."""
+    # Before PyTorch is loaded: threads that wait must not take a busy neighbour's core.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     logging.basicConfig(level=logging.WARNING, format="keisei: %(message)s")
     app()

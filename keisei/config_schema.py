@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, Optional, get_args
@@ -99,29 +100,106 @@ class ModelConfig(Section):
     )
 
 
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class ParallelConfig(Section):
     """The shards: who plays, and how much at a time."""
 
     enabled: bool = Field(
-        False, description="Play in worker processes; otherwise the shards take turns in this one."
+        default_factory=lambda: cores() > 1,
+        description="Play in worker processes; otherwise the shards take turns in this one. "
+        "By default where there is more than one core.",
     )
-    num_workers: int = Field(1, ge=1, le=1024, description="Shards; one worker plays each.")
+    backend: Literal["process"] = Field(
+        "process", description="What workers are: processes of this machine."
+    )
+    num_workers: int = Field(
+        default_factory=cores,
+        ge=1,
+        le=1024,
+        description="Shards; one worker plays each. By default one for each core.",
+    )
     num_envs_per_worker: int = Field(64, ge=1, description="Games that a worker plays together.")
     rollout_length: int = Field(
         128, ge=1, description="Moves of each game in one rollout. Longer ones see more games end."
     )
+    mode: Literal["sync", "async"] = Field(
+        "sync",
+        description="sync plays and learns in turns, strictly on-policy and repeatable; async "
+        "plays while it learns, which pays where the learner has cores or a GPU of its own.",
+    )
+    inference: Literal["local", "central", "auto"] = Field(
+        "auto",
+        description="local: each worker has the network. central: one process answers all workers "
+        "in large batches. auto: central if the device is a GPU.",
+    )
+    experience_batch_size: Optional[int] = Field(  # noqa: UP045
+        None,
+        ge=1,
+        description="Moves to learn from in an update; one rollout of each worker if not given.",
+    )
+    episodes_per_worker: int = Field(
+        0, ge=0, description="Games that each worker must finish for an update; 0 for no minimum."
+    )
+    model_sync_interval: int = Field(
+        1, ge=1, description="Updates after which workers get new weights."
+    )
+    max_policy_lag: int = Field(
+        4,
+        ge=0,
+        description="Updates by which the weights that played a rollout may be older than the "
+        "learner's; older rollouts are dropped and counted.",
+    )
+    opponent_shares: dict[Literal["past", "random"], float] = Field(
+        default_factory=dict,
+        description="Shares of the workers whose games are against past checkpoints of the run "
+        "or against random moves; only the learner's own moves are learned from.",
+    )
+    games_per_worker: int = Field(
+        0, ge=0, description="Finished games after which a worker's process is renewed; 0: never."
+    )
+    worker_reset_interval: int = Field(
+        0, ge=0, description="Moves after which a worker's process is renewed; 0: never."
+    )
     worker_timeout: float = Field(
         30.0, gt=0, description="Seconds without a sign of life after which a worker is replaced."
-    )
-    queue_maxsize: int = Field(
-        4, ge=1, description="Finished rollouts that may wait for the learner."
-    )
-    use_shared_memory: bool = Field(
-        True, description="Hand rollouts over in place; otherwise they are copied through a pipe."
     )
     max_restarts: int = Field(
         100, ge=0, description="Workers that may be replaced before training goes on without any."
     )
+    queue_maxsize: int = Field(
+        4, ge=1, description="Finished rollouts that may wait for the learner; then workers wait."
+    )
+    use_shared_memory: bool = Field(
+        True,
+        description="Hand rollouts and weights over in place; otherwise they are copied through "
+        "pipes.",
+    )
+    compression_enabled: bool = Field(
+        False,
+        description="Send weights in half precision where they are copied (not in shared memory). "
+        "The policy that plays is then the rounded one.",
+    )
+
+    @field_validator("opponent_shares")
+    @classmethod
+    def _no_more_than_all(cls, shares: dict[str, float]) -> dict[str, float]:
+        if any(share < 0 for share in shares.values()) or sum(shares.values()) > 1:
+            raise ValueError("shares are at least 0, and together at most 1")
+        return shares
+
+    @property
+    def rollout_steps(self) -> int:
+        """Moves in one rollout."""
+        return self.num_envs_per_worker * self.rollout_length
+
+    @property
+    def update_steps(self) -> int:
+        """Moves that an update learns from, at least."""
+        return self.experience_batch_size or self.num_workers * self.rollout_steps
 
 
 class TrainingConfig(Section):
@@ -219,11 +297,16 @@ class AppConfig(Section):
     @model_validator(mode="after")
     def _fits(self) -> AppConfig:
         parallel, training = self.training.parallel, self.training
-        steps = parallel.num_workers * parallel.num_envs_per_worker * parallel.rollout_length
-        if training.minibatch_size > steps:
+        if training.minibatch_size > parallel.update_steps:
             raise ValueError(
                 f"training.minibatch_size is {training.minibatch_size}, but an update has only "
-                f"{steps} steps (num_workers x num_envs_per_worker x rollout_length)"
+                f"{parallel.update_steps} steps (experience_batch_size, or num_workers x "
+                "num_envs_per_worker x rollout_length)"
+            )
+        if parallel.model_sync_interval > parallel.max_policy_lag + 1:
+            raise ValueError(
+                f"training.parallel.model_sync_interval is {parallel.model_sync_interval}: "
+                f"rollouts would be older than max_policy_lag = {parallel.max_policy_lag} allows"
             )
         return self
 

@@ -53,7 +53,7 @@ class ExperienceBuffer:
 
     def __len__(self) -> int:
         """Steps held. Test emptiness by `len(buffer) == 0`: an empty buffer is still a buffer."""
-        return sum(rollout.num_steps for rollout in self.rollouts) + len(self._single)
+        return sum(int(rollout.learned.sum()) for rollout in self.rollouts) + len(self._single)
 
     def __bool__(self) -> bool:
         # `if buffer:` must not mean "if it is not empty": that once cost a project its data.
@@ -126,6 +126,9 @@ class ExperienceBuffer:
             np.concatenate([advantages.ravel() for advantages, _ in estimates]),
             np.concatenate([returns.ravel() for _, returns in estimates]),
         )
+        learned = np.concatenate([r.learned.ravel() for r in self.rollouts])
+        if not learned.all():  # an opponent's moves served the estimates, and have done their part
+            self._all = self.get_batch(np.flatnonzero(learned))
 
     def _close_single(self, last_value: float) -> Rollout:
         observations, legal, scalars = zip(*self._single, strict=True)
@@ -140,6 +143,7 @@ class ExperienceBuffer:
             values=np.array(value, np.float32)[:, None],
             rewards=np.array(reward, np.float32)[:, None],
             dones=np.array(done, np.bool_)[:, None],
+            learned=np.ones((len(done), 1), np.bool_),
             last_values=np.array([last_value], np.float32),
             version=-1,
         )

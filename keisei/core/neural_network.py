@@ -101,7 +101,7 @@ class FromToHead(nn.Module):
         """The vectors [B, 162 + 7 + 81, dim] of all starts and targets."""
         embedded = self.embed(x).flatten(2).transpose(1, 2)  # [B, 81, 3 * dim]
         move, promote, target = embedded.split(self.dim, 2)
-        pieces = self.pieces.expand(len(x), -1, -1)
+        pieces = self.pieces.expand(x.shape[0], -1, -1)
         return torch.cat([move, promote, pieces, target / math.sqrt(self.dim)], 1)
 
     def scores(self, vectors: Tensor, rows: Tensor, actions: Tensor) -> Tensor:

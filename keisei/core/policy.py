@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 
 from keisei.core.neural_network import ActorCriticResTower
+from keisei.core.runtime import Forward
 from keisei.shogi import features
 
 
@@ -41,15 +42,30 @@ def evaluate(
     legal: npt.NDArray[np.int16],
     offsets: npt.NDArray[np.int64],
     device: torch.device | str = "cpu",
+    forward: Forward | None = None,
 ) -> Evaluation:
-    """The network's policy and value for positions with these legal actions."""
+    """The network's policy and value for positions with these legal actions.
+
+    `forward` is a faster form of the same network, such as `runtime.traced`.
+    """
     rows = torch.from_numpy(segment_rows(offsets)).to(device)
     actions = torch.from_numpy(legal.astype(np.int64)).to(device)
     with torch.inference_mode():
         planes = torch.from_numpy(features.planes(observations)).to(device)
-        policy, values = network(planes)
+        policy, values = (forward or network)(planes)
         scores = network.scores(policy, rows, actions).float().cpu().numpy()
     return Evaluation(segment_log_softmax(scores, offsets), values.float().cpu().numpy())
+
+
+def uniform(
+    observations: features.Observations,
+    legal: npt.NDArray[np.int16],
+    offsets: npt.NDArray[np.int64],
+) -> Evaluation:
+    """The policy of the random player: every legal action has the same chance."""
+    counts = np.diff(offsets)
+    log_probs = np.repeat(-np.log(counts), counts).astype(np.float32)
+    return Evaluation(log_probs, np.zeros(len(counts), np.float32))
 
 
 def segment_rows(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

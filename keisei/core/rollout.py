@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ class Rollout:
     values: npt.NDArray[np.float32]  # [T, G]
     rewards: npt.NDArray[np.float32]  # [T, G]
     dones: npt.NDArray[np.bool_]  # [T, G]
+    learned: npt.NDArray[np.bool_]  # [T, G]; False: an opponent's move, not to be learned from
     last_values: npt.NDArray[np.float32]  # [G]
     version: int
 
@@ -38,6 +39,11 @@ class Rollout:
             self.legal = room
         self.legal[end:new_end] = legal
         return new_end
+
+    def copy(self) -> Rollout:
+        """A rollout of its own, which does not look at anybody's memory."""
+        arrays = {name: v.copy() for name, v in vars(self).items() if isinstance(v, np.ndarray)}
+        return replace(self, **arrays)
 
     @property
     def num_steps(self) -> int:
@@ -56,6 +62,7 @@ def empty_rollout(steps: int, games: int) -> Rollout:
         values=np.empty((steps, games), np.float32),
         rewards=np.empty((steps, games), np.float32),
         dones=np.empty((steps, games), np.bool_),
+        learned=np.ones((steps, games), np.bool_),
         last_values=np.empty(games, np.float32),
         version=-1,
     )

@@ -78,6 +78,14 @@ class Step:
     finished: list[FinishedGame]
 
 
+def moves_in_state(
+    state: dict[str, Any], start_sfens: Sequence[str], index: int = 0
+) -> tuple[str, list[str]]:
+    """The start position and the USI moves of a game in a `VectorShogi.state_dict()`."""
+    moves = state["history"][index, : state["move_counts"][index]].tolist()
+    return start_sfens[state["starts"][index]], [Move(bits).to_usi() for bits in moves]
+
+
 class VectorShogi:
     """G games that are stepped together; a finished game starts again by itself.
 

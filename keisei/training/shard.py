@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.config_schema import AppConfig
-from keisei.core.policy import Policy, sample
+from keisei.core.policy import Policy, sample, segment_rows, take_segments
 from keisei.core.rollout import Rollout, empty_rollout
-from keisei.shogi import FinishedGame, VectorShogi
+from keisei.shogi import FinishedGame, VectorShogi, features
 from keisei.shogi.material import material
 from keisei.shogi.rules import START_SFEN
 
@@ -42,30 +42,72 @@ class SelfPlayShard:
             first_stream=first_stream,
         )
         self.material_reward = material_reward
+        # Against an opponent: the learner's side in each game (0 Black, 1 White), and its scores.
+        self.sides = np.arange(num_games) % 2
+        self.scores: list[float] = []
 
-    def collect(self, policy: Policy, rollout: Rollout, version: int) -> list[FinishedGame]:
-        """Fill the rollout with play by the weights of `version`; returns the games that ended."""
+    def collect(
+        self, policy: Policy, rollout: Rollout, version: int, opponent: Policy | None = None
+    ) -> list[FinishedGame]:
+        """Fill the rollout with play by the weights of `version`; returns the games that ended.
+
+        Both sides are the policy's, or one of them is the opponent's. Its moves stand in the
+        rollout too (what follows a move is part of the move's worth), marked as not to be learned
+        from. The learner changes sides after each game; `scores` has its results.
+        """
         games, count = self.games, self.games.num_games
+        self.scores = []
         finished, end = [], 0
         for t in range(len(rollout.actions)):
             legal, offsets = games.legal_actions()
             seen = policy(games.observations, legal, offsets)
-            picks = sample(seen.log_probs, offsets, games.streams.uniform())
+            log_probs = seen.log_probs
+            if opponent:
+                rollout.learned[t] = mine = games.observations[:, features.SIDE] == self.sides
+                log_probs = self._with_replies(log_probs, opponent, np.flatnonzero(~mine))
+            else:
+                rollout.learned[t] = True
+            picks = sample(log_probs, offsets, games.streams.uniform())
             rollout.observations[t] = games.observations
             rollout.legal_offsets[t * count : (t + 1) * count + 1] = end + offsets
             end = rollout.add_legal(legal, end)
             rollout.actions[t] = actions = legal[picks]
-            rollout.log_probs[t] = seen.log_probs[picks]
+            rollout.log_probs[t] = log_probs[picks]
             rollout.values[t] = seen.values
             result = games.step(actions)
             gain = self._material_gain(rollout.observations[t], result.dones)
             rollout.rewards[t] = result.rewards + gain
             rollout.dones[t] = result.dones
             finished += result.finished
+            if opponent:
+                self._change_sides(result.finished)
         rollout.legal = rollout.legal[:end]
         rollout.last_values[:] = policy(games.observations, *games.legal_actions()).values
         rollout.version = version
         return finished
+
+    def _with_replies(
+        self,
+        log_probs: npt.NDArray[np.float32],
+        opponent: Policy,
+        games: npt.NDArray[np.integer],
+    ) -> npt.NDArray[np.float32]:
+        """The log-probabilities with the opponent's own in the games where it moves."""
+        if not len(games):
+            return log_probs
+        legal, offsets = self.games.legal_actions()
+        theirs, their_offsets = take_segments(legal, offsets, games)
+        reply = opponent(self.games.observations[games], theirs, their_offsets)
+        both = log_probs.copy()
+        both[np.isin(segment_rows(offsets), games)] = reply.log_probs
+        return both
+
+    def _change_sides(self, finished: Sequence[FinishedGame]) -> None:
+        for end in finished:
+            winner = end.outcome.winner
+            learner = ("black", "white")[self.sides[end.game]]
+            self.scores.append(0.5 if winner is None else float(winner == learner))
+            self.sides[end.game] ^= 1
 
     def _material_gain(
         self, before: npt.NDArray[np.uint8], dones: npt.NDArray[np.bool_]
@@ -78,11 +120,12 @@ class SelfPlayShard:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that changes while playing."""
-        return self.games.state_dict()
+        return {**self.games.state_dict(), "sides": self.sides.copy()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()`, exactly."""
         self.games.load_state_dict(state)
+        self.sides[:] = state["sides"]
 
 
 def make_shard(config: AppConfig, index: int, incarnation: int = 0) -> SelfPlayShard:

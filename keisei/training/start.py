@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from keisei.config_schema import AppConfig, load_config, to_yaml
+from keisei.core.runtime import keep_freed_memory
 from keisei.errors import KeiseiError
 from keisei.training.callbacks import Callback, RecordMetrics, Wandb
 from keisei.training.display import make_display
 from keisei.training.learning_curve import LearningCurve
 from keisei.training.run import Run
+from keisei.training.trace import Trace
 from keisei.training.trainer import Trainer
 from keisei.training.training_loop_manager import TrainingLoopManager
 
@@ -19,26 +22,32 @@ log = logging.getLogger(__name__)
 
 
 def start_training(
-    config_file: Path | None, overrides: Sequence[str], name: str | None, resume: str | None
+    config_file: Path | None,
+    overrides: Sequence[str],
+    name: str | None,
+    resume: str | None,
+    trace_file: Path | None = None,
 ) -> bool:
     """Train a new run, or go on with one; returns whether it got to its end."""
-    if resume is None:
-        config = load_config(config_file, overrides)
-        run = Run.create(Path(config.logging.runs_dir), name, to_yaml(config))
-        return TrainingLoopManager(Trainer(config, run, make_callbacks(config))).run()
-    if name or config_file:
+    if resume and (name or config_file):
         raise KeiseiError(
             "--resume takes the run's own name and settings: leave out --name/--config"
         )
-    return TrainingLoopManager(resume_trainer(resume, overrides)).run()
+    keep_freed_memory()
+    with contextlib.closing(Trace(trace_file)) as trace:
+        if resume:
+            return TrainingLoopManager(resume_trainer(resume, overrides, trace)).run()
+        config = load_config(config_file, overrides)
+        run = Run.create(Path(config.logging.runs_dir), name, to_yaml(config))
+        return TrainingLoopManager(Trainer(config, run, make_callbacks(config), trace)).run()
 
 
-def resume_trainer(name: str, overrides: Sequence[str]) -> Trainer:
+def resume_trainer(name: str, overrides: Sequence[str], trace: Trace | None = None) -> Trainer:
     """The trainer of an existing run, set to its newest good checkpoint."""
     defaults = load_config(overrides=[o for o in overrides if o.startswith("logging.runs_dir=")])
     run = Run.open(name, Path(defaults.logging.runs_dir))
     config = load_config(run.config_path, overrides)
-    trainer = Trainer(config, run, make_callbacks(config))
+    trainer = Trainer(config, run, make_callbacks(config), trace)
     if not trainer.checkpoints.paths():
         log.warning("%s has no checkpoint yet: it starts from the beginning", run.name)
         return trainer

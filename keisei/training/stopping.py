@@ -20,18 +20,23 @@ class StopRequested(BaseException):
 class Stopper:
     """Turns the first signal into `StopRequested`, and the second into an exit at once.
 
+    SIGUSR1 is another wish: `wants_workers` says that the workers are to be tried again.
+
     The exception comes only inside `with stopper.interruptible():`, where work may be thrown away.
     Elsewhere (a checkpoint is being written) the signal waits until the next such block.
     """
 
     def __init__(self) -> None:
         self.requested: int | None = None
+        self.wants_workers = False
         self._interruptible = False
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Stopper:
         for number in SIGNALS:
             self._previous[number] = signal.signal(number, self._handle)
+        if hasattr(signal, "SIGUSR1"):
+            self._previous[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self._handle_wish)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -46,6 +51,9 @@ class Stopper:
         self.requested = number
         if self._interruptible:
             raise StopRequested
+
+    def _handle_wish(self, _number: int, _frame: FrameType | None) -> None:
+        self.wants_workers = True
 
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,15 +12,19 @@ from typing import Any
 from keisei.config_schema import AppConfig, to_yaml
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.ppo_agent import Metrics, PPOAgent
+from keisei.core.runtime import share_cores
 from keisei.evaluation.match import MatchResult, play_match
 from keisei.evaluation.players import GreedyPlayer, Player, PolicyPlayer, RandomPlayer
 from keisei.shogi import FinishedGame, ShogiGame
 from keisei.training.callbacks import Callback
 from keisei.training.checkpoint import CheckpointStore
+from keisei.training.opponents import Opponent
 from keisei.training.parallel import ParallelError, ParallelManager
+from keisei.training.parallel.statistics import worker_metrics
 from keisei.training.progress import Progress
 from keisei.training.run import Run
-from keisei.training.shard import make_shard, new_rollout
+from keisei.training.shard import SelfPlayShard, make_shard, new_rollout
+from keisei.training.trace import Trace
 
 log = logging.getLogger(__name__)
 
@@ -36,40 +41,51 @@ class Trainer:
         TrainingLoopManager(trainer).run()
     """
 
-    def __init__(self, config: AppConfig, run: Run, callbacks: Sequence[Callback] = ()) -> None:
+    def __init__(
+        self,
+        config: AppConfig,
+        run: Run,
+        callbacks: Sequence[Callback] = (),
+        trace: Trace | None = None,
+    ) -> None:
         self.config = config
         self.run = run
         self.callbacks = list(callbacks)
+        self.trace = trace or Trace(None)
         self.agent = PPOAgent(config)
         self.buffer = ExperienceBuffer(config.training.gamma, config.training.lambda_gae)
         self.progress = Progress(config.training.total_timesteps)
-        self.shards = [
-            make_shard(config, index) for index in range(config.training.parallel.num_workers)
-        ]
         self.workers: ParallelManager | None = None
+        # The games of each shard ({} before its first rollout): whoever plays them goes on here.
+        self._states: list[dict[str, Any]] = [{}] * config.training.parallel.num_workers
+        self._shards: list[SelfPlayShard] = []  # while they are played in this process
         self.checkpoints = CheckpointStore(run.checkpoints_dir, config.training.keep_checkpoints)
 
     # -- collecting --------------------------------------------------------------------------
 
     def start_workers(self) -> None:
         """Start the worker processes, if the settings want them and they can run."""
-        if not self.config.training.parallel.enabled:
+        parallel = self.config.training.parallel
+        if not parallel.enabled or self.workers:
             return
-        self.workers = ParallelManager(self.config, self.agent)
+        self._states, self._shards = self.shard_states(), []
+        self.workers = ParallelManager(self.config, self.agent, self.checkpoints.folder, self.trace)
         try:
-            # A resumed run's workers must not play the games of before once more.
-            self.workers.start_workers(incarnation=self.progress.updates)
+            self.workers.start_workers(self._states)
+            if parallel.mode == "async":  # in sync mode workers wait while the learner learns
+                share_cores(parallel.num_workers)
         except ParallelError as error:
             self._go_on_serially(error)
 
     def stop_workers(self) -> None:
-        """Stop the worker processes, if there are any."""
+        """Stop the worker processes, if there are any; their games can be gone on with."""
         if self.workers:
+            self._states = self.shard_states()
             self.workers.shutdown()
             self.workers = None
 
     def collect(self) -> list[FinishedGame]:
-        """Fill the buffer with one rollout of every shard, wherever they are played."""
+        """Fill the buffer with what an update learns from, wherever it is played."""
         if self.workers:
             try:
                 self.workers.synchronize_models()
@@ -81,30 +97,57 @@ class Trainer:
                 self._go_on_serially(error)
         return self.collect_serial()
 
-    def current_game(self) -> ShogiGame:
-        """One of the games in play, to be looked at; made anew, for the thread that asks."""
-        return self.workers.current_game() if self.workers else self.shards[0].games.game(0)
-
     def _go_on_serially(self, error: ParallelError) -> None:
-        log.warning("%s; training goes on in one process", error)
+        log.warning(
+            "%s; training goes on in one process. `kill -USR1 %d` starts the workers again",
+            error,
+            os.getpid(),
+        )
         self.stop_workers()
 
     def collect_serial(self) -> list[FinishedGame]:
-        """Fill the buffer with one rollout of every shard, one after another."""
+        """Fill the buffer with rollouts of every shard, one after another, until they suffice."""
         finished: list[FinishedGame] = []
-        for shard in self.shards:
-            rollout = new_rollout(self.config)
-            finished += shard.collect(self.agent.evaluate, rollout, self.agent.version)
-            self.buffer.add_batch(rollout)
+        while len(self.buffer) < self.config.training.parallel.update_steps:
+            for shard, opponent in zip(self.shards, self._opponents, strict=True):
+                rollout = new_rollout(self.config)
+                version = self.agent.version
+                other = opponent.policy(version)
+                finished += shard.collect(self.agent.evaluate, rollout, version, other)
+                self.buffer.add_batch(rollout)
         return finished
+
+    @property
+    def shards(self) -> list[SelfPlayShard]:
+        """The shards in this process, made when they are first needed here."""
+        if not self._shards:
+            indices = range(len(self._states))
+            self._shards = [make_shard(self.config, index) for index in indices]
+            folder = self.checkpoints.folder
+            self._opponents = [Opponent(self.config, index, folder) for index in indices]
+            for shard, state in zip(self._shards, self._states, strict=True):
+                if state:
+                    shard.load_state_dict(state)
+        return self._shards
+
+    def shard_states(self) -> list[dict[str, Any]]:
+        """The games of all shards as they are now."""
+        if self.workers:
+            return self.workers.shard_states()
+        return [shard.state_dict() for shard in self._shards] or self._states
+
+    def current_game(self) -> ShogiGame:
+        """One of the games in play, to be looked at; made anew, for the thread that asks."""
+        return self.workers.current_game() if self.workers else self.shards[0].games.game(0)
 
     # -- learning and looking ------------------------------------------------------------------
 
     def perform_ppo_update(self) -> Metrics:
         """Learn from the buffer, and empty it."""
-        self.buffer.compute_advantages_and_returns()
-        metrics = self.agent.learn(self.buffer, self.progress.fraction)
-        self.buffer.clear()
+        with self.trace.span("learn"):
+            self.buffer.compute_advantages_and_returns()
+            metrics = self.agent.learn(self.buffer, self.progress.fraction)
+            self.buffer.clear()
         return metrics
 
     def update(self) -> list[FinishedGame]:
@@ -127,6 +170,7 @@ class Trainer:
             "collect_steps_per_s": steps / (collected - start),
             "learn_steps_per_s": steps / (end - collected),
             "version": self.agent.version,
+            **(worker_metrics(self.workers) if self.workers else {}),
         }
         return finished
 
@@ -155,7 +199,7 @@ class Trainer:
         return copy.deepcopy(
             {
                 "agent": self.agent.state_dict(),
-                "shards": [shard.state_dict() for shard in self.shards],
+                "shards": self.shard_states(),
                 "progress": self.progress.state_dict(),
                 "config": to_yaml(self.config),
             }
@@ -163,12 +207,16 @@ class Trainer:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()` of a run with the same network and shards."""
-        if len(state["shards"]) != len(self.shards):
+        if len(state["shards"]) != len(self._states):
             raise ValueError(
                 f"the checkpoint has {len(state['shards'])} shards, the settings want "
-                f"{len(self.shards)}: training.parallel.num_workers cannot change on resume"
+                f"{len(self._states)}: training.parallel.num_workers cannot change on resume"
             )
         self.agent.load_state_dict(state["agent"])
-        for shard, shard_state in zip(self.shards, state["shards"], strict=True):
-            shard.load_state_dict(shard_state)
+        self.stop_workers()
+        self._states, self._shards = state["shards"], []
+        games = self.config.training.parallel.num_envs_per_worker
+        for shard in self._states:
+            if shard and len(shard["move_counts"]) != games:
+                raise ValueError(f"the state has {len(shard['move_counts'])} games, not {games}")
         self.progress.load_state_dict(state["progress"])

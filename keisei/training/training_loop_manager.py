@@ -50,6 +50,9 @@ class TrainingLoopManager:
             # meet. At the start of a resumed run, what the stop cut short is made up for.
             if self._due(progress.last_evaluation, settings.evaluation.interval):
                 self._evaluate(stopper, settings.evaluation.games)
+            if stopper.wants_workers:
+                stopper.wants_workers = False
+                trainer.start_workers()
             with stopper.interruptible():
                 finished = trainer.update()
             self._boundary = trainer.state_dict()
@@ -66,7 +69,7 @@ class TrainingLoopManager:
         return last is None or self.trainer.progress.steps - last >= interval
 
     def _evaluate(self, stopper: Stopper, games: int) -> None:
-        with stopper.interruptible():
+        with stopper.interruptible(), self.trainer.trace.span("evaluate"):
             results = self.trainer.evaluate(games)
         self.trainer.progress.last_evaluation = self.trainer.progress.steps
         self._boundary = self.trainer.state_dict()
@@ -76,7 +79,8 @@ class TrainingLoopManager:
         start = time.perf_counter()
         self.trainer.progress.last_checkpoint = self.trainer.progress.steps
         self._boundary = self.trainer.state_dict()
-        path = self.trainer.checkpoints.save(self.trainer.progress.steps, self._boundary)
+        with self.trainer.trace.span("save"):
+            path = self.trainer.checkpoints.save(self.trainer.progress.steps, self._boundary)
         self._each("on_checkpoint", path, time.perf_counter() - start)
 
     def _each(self, moment: str, *details: Any) -> None:

@@ -7,6 +7,7 @@ import pytest
 # A run of a few seconds: 2,048 moves in updates of 256, of which two thirds end within 40 moves.
 TINY = [
     "training.total_timesteps=2048",
+    "training.parallel.enabled=false",
     "training.parallel.num_workers=2",
     "training.parallel.num_envs_per_worker=4",
     "training.parallel.rollout_length=32",

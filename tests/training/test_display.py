@@ -52,6 +52,8 @@ TrainingLoopManager(Trainer(config, run, callbacks)).run()
 """
 TINY = [
     "training.total_timesteps=1024",
+    "training.parallel.enabled=false",
+    "training.parallel.num_workers=1",
     "training.parallel.num_envs_per_worker=4",
     "training.parallel.rollout_length=64",
     "training.minibatch_size=64",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
@@ -239,8 +240,8 @@ def test_training_through_the_library_needs_a_few_lines(tmp_path):
 
 def workers_of(process):
     """The worker processes that a training has started."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return [int(pid) for pid in children if name_of(pid).startswith("keisei-worker")]
+    children = [child.pid for child in psutil.Process(process.pid).children()]
+    return [pid for pid in children if name_of(pid).startswith("keisei-worker")]
 
 
 def name_of(pid):

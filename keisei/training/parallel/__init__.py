@@ -1,5 +1,6 @@
 """Parallel experience collection: worker processes play, the learner learns."""
 
-from keisei.training.parallel.parallel_manager import ParallelError, ParallelManager
+from keisei.training.parallel.parallel_manager import ParallelManager
+from keisei.training.parallel.supervisor import ParallelError
 
 __all__ = ["ParallelError", "ParallelManager"]

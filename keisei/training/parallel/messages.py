@@ -1,8 +1,10 @@
-"""The small messages between the manager and its workers; everything big is in shared memory."""
+"""The small messages between the manager and its processes; everything big is in shared memory."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,23 +13,32 @@ from keisei.config_schema import AppConfig
 from keisei.core.rollout import Rollout
 from keisei.shogi import FinishedGame
 
+Span = tuple[str, float, float]  # what was done, from when to when (time.monotonic)
+
+
+@dataclass(frozen=True)
+class Hello:
+    """A new process to the manager: it runs, and listens."""
+
 
 @dataclass(frozen=True)
 class Welcome:
-    """Manager to a new worker: who it is and what it plays."""
+    """Manager to a new process: who it is, and what it works on."""
 
     config: AppConfig
     index: int
-    incarnation: int  # how many workers of this index there were before
     num_slots: int
+    capacity: int  # workers for whom there is room in the memory of requests
     parent: int  # the manager's process
+    traced: bool = False  # run the network traced
+    incarnation: int = 0  # of a worker's games; each plays others
+    shard: dict[str, Any] | None = None  # games to go on with
+    checkpoints: Path | None = None  # of the run, for past opponents
 
 
 @dataclass(frozen=True)
 class Ready:
-    """Worker to manager: set up, and waiting for work."""
-
-    pid: int
+    """Process to manager: set up, and waiting for work."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +46,13 @@ class Collect:
     """Manager to worker: play a rollout with the newest weights, into this slot."""
 
     slot: int
+    version: int
+    weights: npt.NDArray[Any] | None = None  # of that version, when they are not in shared memory
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Manager to worker: leave."""
+    """Manager to process: leave."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,9 @@ class RolloutDone:
     version: int
     legal_count: int
     finished: list[FinishedGame]
-    game: tuple[str, list[str]]  # start and moves of the shard's first game, to be looked at
+    shard: dict[str, Any]  # its games now: whoever goes on with them plays the same
+    scores: list[float] = field(default_factory=list)  # of the learner, against an opponent
+    spans: list[Span] = field(default_factory=list)  # what the worker did since the last one
     # What did not fit into the slot: its legal actions, or (without shared memory) all of it.
     legal: npt.NDArray[np.int16] | None = None
     rollout: Rollout | None = None
@@ -58,6 +73,6 @@ class RolloutDone:
 
 @dataclass(frozen=True)
 class Failed:
-    """Worker to manager: an error that it cannot go on after."""
+    """Process to manager: an error that it cannot go on after."""
 
     traceback: str

@@ -1,4 +1,4 @@
-"""Weights from the learner to the workers, through shared memory, whole or not at all."""
+"""Weights from the learner to the workers: through shared memory, whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -35,7 +36,35 @@ def weights_layout(network: nn.Module) -> Layout:
     }
 
 
-def _checksum(weights: np.ndarray[Any, Any]) -> int:
+def pack_weights(
+    network: nn.Module, half: bool = False, out: npt.NDArray[np.float32] | None = None
+) -> npt.NDArray[Any]:
+    """All weights end to end (into `out`), in half precision if they must cross a wire cheaply.
+
+    >>> pack_weights(nn.Linear(2, 1), half=True).nbytes
+    6
+    """
+    weights = list(network.state_dict().values())
+    count = sum(weight.numel() for weight in weights)
+    packed = np.empty(count, np.float16 if half else np.float32) if out is None else out
+    target, at = torch.from_numpy(packed), 0
+    for weight in weights:
+        target[at : at + weight.numel()].copy_(weight.detach().reshape(-1))
+        at += weight.numel()
+    return packed
+
+
+def unpack_weights(network: nn.Module, packed: npt.NDArray[Any]) -> None:
+    """Copy packed weights into a network of the same shape."""
+    source, at = torch.from_numpy(packed), 0
+    for weight in network.state_dict().values():
+        weight.copy_(source[at : at + weight.numel()].view(weight.shape))
+        at += weight.numel()
+    if at != len(packed):
+        raise SyncError(f"got {len(packed)} weights for a network that has {at}")
+
+
+def _checksum(weights: npt.NDArray[np.float32]) -> int:
     pairs = weights[: len(weights) // 2 * 2].view(np.int64)
     return int(np.add.reduce(pairs))
 
@@ -46,6 +75,7 @@ class ModelSynchronizer:
     def __init__(self, network: nn.Module) -> None:
         self._network = network
         self.shared = SharedArrays(weights_layout(network))
+        self.version = -1
         self.count = 0
         self.seconds = 0.0
 
@@ -55,20 +85,19 @@ class ModelSynchronizer:
         shared = self.shared
         spare = 1 - int(shared["current"][0])
         shared["sequence"][spare] += 1
-        target, at = torch.from_numpy(shared["weights"][spare]), 0
-        for weight in self._network.state_dict().values():
-            target[at : at + weight.numel()].copy_(weight.detach().reshape(-1))
-            at += weight.numel()
+        pack_weights(self._network, out=shared["weights"][spare])
         shared["checksum"][spare] = _checksum(shared["weights"][spare])
         shared["version"][spare] = version
         shared["sequence"][spare] += 1
         shared["current"][0] = spare
+        self.version = version
         self.count += 1
         self.seconds += time.perf_counter() - start
 
     def get_sync_stats(self) -> dict[str, float]:
         """How often weights were published, how large they are, and how long it took."""
         return {
+            "version": self.version,
             "sync_count": self.count,
             "bytes": self.shared["weights"][0].nbytes,
             "seconds_per_sync": self.seconds / max(self.count, 1),
@@ -81,6 +110,7 @@ class ModelReceiver:
     def __init__(self, network: nn.Module, fd: int) -> None:
         self._network = network
         self._shared = SharedArrays(weights_layout(network), fd)
+        self._private = np.zeros_like(self._shared["weights"][0])
         self.version = -1
 
     def update(self) -> int:
@@ -88,25 +118,20 @@ class ModelReceiver:
         deadline = time.monotonic() + READ_TIMEOUT
         while time.monotonic() < deadline:
             current = int(self._shared["current"][0])
-            before = int(self._shared["sequence"][current])
+            sequence = int(self._shared["sequence"][current])
             version = int(self._shared["version"][current])
-            if before % 2 == 0 and version == self.version:
+            if sequence % 2:
+                continue  # being written; by now the other copy is the current one
+            if version == self.version:
                 return version
-            if before % 2 == 0 and self._load(current, before):
+            if self._copy(current, sequence):
+                unpack_weights(self._network, self._private)
                 self.version = version
                 return version
         raise SyncError(f"no whole set of weights could be read within {READ_TIMEOUT:.0f} s")
 
-    def _load(self, current: int, before: int) -> bool:
+    def _copy(self, current: int, sequence: int) -> bool:
         """Copy the weights; they are good if nobody wrote to them meanwhile."""
-        source = torch.from_numpy(self._shared["weights"][current])
-        at, parts = 0, []
-        for weight in self._network.state_dict().values():
-            part = source[at : at + weight.numel()].clone()
-            weight.copy_(part.view(weight.shape))
-            parts.append(part)
-            at += weight.numel()
-        unchanged = int(self._shared["sequence"][current]) == before
-        return unchanged and _checksum(torch.cat(parts).numpy()) == int(
-            self._shared["checksum"][current]
-        )
+        np.copyto(self._private, self._shared["weights"][current])
+        unchanged = int(self._shared["sequence"][current]) == sequence
+        return unchanged and _checksum(self._private) == int(self._shared["checksum"][current])

@@ -6,105 +6,168 @@ import argparse
 import contextlib
 import os
 import signal
+import socket
 import traceback
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from keisei.core.policy import Evaluation, evaluate
+from keisei.core.policy import Evaluation, Policy, evaluate
 from keisei.core.ppo_agent import build_network
-from keisei.core.rollout import Rollout
+from keisei.core.runtime import keep_freed_memory, traced
+from keisei.shogi import features
+from keisei.training.opponents import Opponent
+from keisei.training.parallel.central_policy import CentralPolicy, VersionGone, request_layout
 from keisei.training.parallel.messages import (
     Collect,
     Failed,
+    Hello,
     Ready,
     RolloutDone,
     Stop,
     Welcome,
 )
-from keisei.training.parallel.model_sync import ModelReceiver
+from keisei.training.parallel.model_sync import ModelReceiver, unpack_weights
 from keisei.training.parallel.shared_memory import SharedArrays
 from keisei.training.parallel.slots import rollout_in, slot_layout
 from keisei.training.parallel.worker_status import WorkerStatus
 from keisei.training.shard import make_shard
 
+Descriptors = dict[str, list[int]]
 
-class ParentGone(Exception):
-    """The manager's process is no more."""
+
+class Leave(Exception):
+    """There is nothing more to do: told to stop, or the manager is gone."""
 
 
 class SelfPlayWorker:
     """Waits for `Collect`, plays, answers `RolloutDone`; until `Stop` or its parent's end."""
 
-    def __init__(
-        self, connection: Connection, slots_fd: int, weights_fd: int, status_fd: int
-    ) -> None:
+    def __init__(self, connection: Connection, welcome: Welcome, fds: Descriptors) -> None:
+        config, index = welcome.config, welcome.index
         self._connection = connection
-        welcome = connection.recv()
-        assert isinstance(welcome, Welcome)
-        self._welcome, config = welcome, welcome.config
-        name_process(f"keisei-worker-{welcome.index}")
-        torch.set_num_threads(1)
-        self._network = build_network(config.model)
-        self._receiver = ModelReceiver(self._network, weights_fd)
-        self._slots = SharedArrays(slot_layout(config, welcome.num_slots), slots_fd)
-        self._status = WorkerStatus(status_fd, welcome.index)
-        self._shard = make_shard(config, welcome.index, welcome.incarnation)
+        self._parent = welcome.parent
+        self._status = WorkerStatus(fds["status"][0], welcome.capacity, index)
+        self._slots = SharedArrays(slot_layout(config, welcome.num_slots), fds["slots"][0])
         self._shares_memory = config.training.parallel.use_shared_memory
-        connection.send(Ready(os.getpid()))
+        self._shard = make_shard(config, index, welcome.incarnation)
+        if welcome.shard:
+            self._shard.load_state_dict(welcome.shard)
+        self._state = self._shard.state_dict()
+        self._opponent = Opponent(config, index, welcome.checkpoints)
+        if "requests" in fds:
+            layout = request_layout(config, welcome.capacity)
+            requests = SharedArrays(layout, fds["requests"][0])
+            central = CentralPolicy(requests, index, socket.socket(fileno=fds["requests"][1]))
+            self._new_weights: Callable[[Collect], int] = lambda _: central.begin(self._look_up)
+            self._policy: Policy = central
+        else:
+            self._run_network(welcome, fds["weights"][0])
+
+    def _run_network(self, welcome: Welcome, weights_fd: int) -> None:
+        """Have the network here, on one thread."""
+        network = build_network(welcome.config.model)
+        receiver = ModelReceiver(network, weights_fd)
+        games = welcome.config.training.parallel.num_envs_per_worker
+        forward = traced(network, games) if welcome.traced else None
+
+        def new_weights(work: Collect) -> int:
+            if self._shares_memory:
+                return receiver.update()
+            if work.weights is not None:
+                unpack_weights(network, work.weights)
+            return work.version
+
+        def policy(
+            observations: features.Observations,
+            legal: npt.NDArray[np.int16],
+            offsets: npt.NDArray[np.int64],
+        ) -> Evaluation:
+            self._look_up()
+            return evaluate(network, observations, legal, offsets, forward=forward)
+
+        self._new_weights, self._policy = new_weights, policy
 
     def run(self) -> None:
         """Serve until told to stop."""
+        self._connection.send(Ready())
         while True:
             with self._status.spending("waiting"):
-                message = self._next()
-            if isinstance(message, Stop):
-                return
-            assert isinstance(message, Collect)
-            self._connection.send(self._collect(message.slot))
+                work = self._next()
+            while True:
+                try:
+                    self._connection.send(self._collect(work))
+                    break
+                except VersionGone:  # the inference process began anew: so does the rollout
+                    self._shard.load_state_dict(self._state)
 
-    def _next(self) -> object:
-        # A beat while waiting too: who waits for work is alive.
+    def _next(self) -> Collect:
         while not self._connection.poll(0.5):
-            self._status.beat()
-        return self._connection.recv()
+            self._status.beat()  # who waits for work is alive
+        message = self._connection.recv()
+        if isinstance(message, Stop):
+            raise Leave
+        assert isinstance(message, Collect)
+        return message
 
-    def _collect(self, slot: int) -> RolloutDone:
+    def _look_up(self) -> None:
+        """Between two moves: give a sign of life, and see whether it is time to leave."""
+        self._status.beat()
+        if os.getppid() != self._parent or self._connection.poll():
+            raise Leave
+
+    def _collect(self, work: Collect) -> RolloutDone:
         with self._status.spending("syncing"):
-            version = self._receiver.update()
-        rollout = rollout_in(self._slots, slot)
+            version = self._new_weights(work)
+        rollout = rollout_in(self._slots, work.slot)
         room = rollout.legal
         with self._status.spending("busy"):
-            finished = self._shard.collect(self._evaluate, rollout, version)
+            opponent = self._opponent.policy(version)
+            finished = self._shard.collect(self._policy, rollout, version, opponent)
         self._status.count(rollout.num_steps, len(finished))
-        game = self._shard.games.moves_of(0)
+        self._state = self._shard.state_dict()
+        done: dict[str, Any] = {}
         if not self._shares_memory:
-            return RolloutDone(slot, version, 0, finished, game, rollout=_private(rollout))
-        overflow = None if np.shares_memory(rollout.legal, room) else rollout.legal
-        return RolloutDone(slot, version, len(rollout.legal), finished, game, legal=overflow)
+            done["rollout"] = rollout
+        elif not np.shares_memory(rollout.legal, room):
+            done["legal"] = rollout.legal
+        return RolloutDone(
+            work.slot,
+            version,
+            len(rollout.legal),
+            finished,
+            self._state,
+            self._shard.scores,
+            self._status.take_spans(),
+            **done,
+        )
 
-    def _evaluate(
-        self,
-        observations: np.ndarray[tuple[int, int], np.dtype[np.uint8]],
-        legal: np.ndarray[tuple[int], np.dtype[np.int16]],
-        offsets: np.ndarray[tuple[int], np.dtype[np.int64]],
-    ) -> Evaluation:
-        self._status.beat()
-        if os.getppid() != self._welcome.parent:
-            raise ParentGone
-        return evaluate(self._network, observations, legal, offsets)
 
-
-def _private(rollout: Rollout) -> Rollout:
-    """A copy that does not look at shared memory."""
-    return Rollout(
-        **{
-            name: value.copy() if isinstance(value, np.ndarray) else value
-            for name, value in vars(rollout).items()
-        }
-    )
+def serve(run: Callable[[Connection, Welcome, Descriptors], None]) -> None:
+    """Run one of the manager's processes: say hello, get to work, and tell of errors."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the manager's business
+    keep_freed_memory()
+    parser = argparse.ArgumentParser()
+    for name in ("connection", "slots", "weights", "status", "requests"):
+        parser.add_argument(f"--{name}")
+    given = {name: text for name, text in vars(parser.parse_args()).items() if text}
+    fds = {name: [int(fd) for fd in text.split(",")] for name, text in given.items()}
+    connection = Connection(fds["connection"][0])
+    try:
+        connection.send(Hello())
+        welcome = connection.recv()
+        run(connection, welcome, fds)
+    except (EOFError, BrokenPipeError, ConnectionResetError, Leave):
+        pass  # there is nobody to work for
+    except Exception:
+        with contextlib.suppress(OSError):
+            connection.send(Failed(traceback.format_exc()))
+        raise SystemExit(1) from None
 
 
 def name_process(name: str) -> None:
@@ -115,20 +178,13 @@ def name_process(name: str) -> None:
 
 def main() -> None:
     """Run a worker; the manager starts this in a process of its own."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the manager's business
-    parser = argparse.ArgumentParser()
-    for name in ("connection", "slots", "weights", "status"):
-        parser.add_argument(f"--{name}", type=int, required=True)
-    fds = parser.parse_args()
-    connection = Connection(fds.connection)
-    try:
-        SelfPlayWorker(connection, fds.slots, fds.weights, fds.status).run()
-    except (EOFError, BrokenPipeError, ConnectionResetError, ParentGone):
-        pass  # the manager is gone: there is nobody to work for
-    except Exception:
-        with contextlib.suppress(OSError):
-            connection.send(Failed(traceback.format_exc()))
-        raise SystemExit(1) from None
+    torch.set_num_threads(1)
+
+    def run(connection: Connection, welcome: Welcome, fds: Descriptors) -> None:
+        name_process(f"keisei-worker-{welcome.index}")
+        SelfPlayWorker(connection, welcome, fds).run()
+
+    serve(run)
 
 
 if __name__ == "__main__":

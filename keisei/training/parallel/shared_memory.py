@@ -6,6 +6,7 @@ left behind, whoever is killed, and there is no tracker that could remove it too
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import tempfile
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import psutil
 
 Layout = Mapping[str, tuple[tuple[int, ...], Any]]  # the shape and dtype of each array
 
@@ -55,6 +57,11 @@ class SharedArrays:
 
 
 def _nameless_file(size: int) -> int:
+    # The system promises any amount, and kills the process that uses more than there is.
+    there = psutil.virtual_memory().available
+    if size > there:
+        message = f"{size / 2**30:.1f} GiB are needed and {there / 2**30:.1f} GiB are free"
+        raise OSError(errno.ENOMEM, message)
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("keisei")
     else:  # not Linux: a file that is removed as soon as it is there

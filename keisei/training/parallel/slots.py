@@ -28,6 +28,7 @@ def slot_layout(config: AppConfig, num_slots: int) -> Layout:
         "values": (block, np.float32),
         "rewards": (block, np.float32),
         "dones": (block, np.bool_),
+        "learned": (block, np.bool_),
         "last_values": ((num_slots, games), np.float32),
     }
 
@@ -35,3 +36,10 @@ def slot_layout(config: AppConfig, num_slots: int) -> Layout:
 def rollout_in(slots: SharedArrays, slot: int) -> Rollout:
     """The rollout in a slot; it looks at the memory, nothing is copied."""
     return Rollout(**{name: slots[name][slot] for name in slots.layout}, version=-1)
+
+
+def poison(slots: SharedArrays, slot: int) -> None:
+    """Fill a slot with what is plainly wrong: not-a-number, and numbers that no action has."""
+    for name in slots.layout:
+        array = slots[name][slot]
+        array.fill(np.nan if array.dtype.kind == "f" else -1 if array.dtype.kind == "i" else 255)

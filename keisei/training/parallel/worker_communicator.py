@@ -1,7 +1,7 @@
-"""The manager's line to each worker: its process, and a pipe for small messages.
+"""The manager's line to each of its processes: the process, and a pipe for small messages.
 
-Every worker has a pipe of its own and nothing is shared between workers, no queue and no lock. So a
-worker that is killed in the middle of anything can hold nobody up: its pipe just ends.
+Every process has a pipe of its own and nothing is shared between them, no queue and no lock. So one
+that is killed in the middle of anything can hold nobody up: its pipe just ends.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -19,11 +20,12 @@ from multiprocessing.connection import Connection, wait
 from keisei.training.parallel.messages import Stop
 
 STOP_TIMEOUT = 3.0
+INFERENCE = -1  # in place of a worker's index: the process that answers them
 
 
 @dataclass(eq=False)
 class WorkerLine:
-    """One worker as the manager sees it."""
+    """One process as the manager sees it."""
 
     index: int
     incarnation: int
@@ -33,26 +35,43 @@ class WorkerLine:
     started: float = field(default_factory=time.monotonic)
     ready: bool = False
     paused: bool = False
+    leaving: bool = False  # it was told to, and will not be missed
+    version: int = -1  # of the last weights sent to it (those in shared memory are not sent)
+    rollouts: int = 0
+    steps: int = 0
+    games: int = 0
 
     @property
     def name(self) -> str:
         """As process lists show it."""
-        return f"keisei-worker-{self.index}"
+        return "keisei-inference" if self.index == INFERENCE else f"keisei-worker-{self.index}"
+
+    @property
+    def is_idle(self) -> bool:
+        """Is it waiting for work?"""
+        return self.ready and not self.slots and not self.leaving
 
 
-def start_worker(index: int, incarnation: int, memory: dict[str, int]) -> WorkerLine:
-    """Start a worker process that sees the given descriptors of shared memory.
+def start_worker(
+    index: int, incarnation: int, descriptors: dict[str, list[int]], timeout: float
+) -> WorkerLine:
+    """Start a process that inherits the given descriptors; sending to it has a time limit.
 
     A plain process, not `multiprocessing`: nothing is forked, and the user's main module is not
     imported a second time, so scripts need no `if __name__ == "__main__"`.
     """
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        fds = {**memory, "connection": theirs.fileno()}
-        options = [f"--{name}={fd}" for name, fd in fds.items()]
+        # The kernel's own limits: a stopped process must not hold the manager up in mid-message.
+        limit = struct.pack("ll", int(timeout), int(timeout % 1 * 1e6))
+        for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+            ours.setsockopt(socket.SOL_SOCKET, option, limit)
+        fds = {**descriptors, "connection": [theirs.fileno()]}
+        options = [f"--{name}={','.join(map(str, group))}" for name, group in fds.items()]
+        module = "inference_server" if index == INFERENCE else "self_play_worker"
         process = subprocess.Popen(
-            [sys.executable, "-m", "keisei.training.parallel.self_play_worker", *options],
-            pass_fds=list(fds.values()),
+            [sys.executable, "-m", f"keisei.training.parallel.{module}", *options],
+            pass_fds=[fd for group in fds.values() for fd in group],
             stdin=subprocess.DEVNULL,
             # One thread each, told before PyTorch is loaded; waiting threads must not spin.
             env={**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"},
@@ -62,13 +81,23 @@ def start_worker(index: int, incarnation: int, memory: dict[str, int]) -> Worker
 
 
 class WorkerCommunicator:
-    """Sends to and receives from all workers; every wait has a limit."""
+    """Sends to and receives from all processes; every wait has a limit."""
 
     def __init__(self) -> None:
         self.lines: dict[int, WorkerLine] = {}
+        self._bell, self._ring = socket.socketpair()
+
+    @property
+    def workers(self) -> list[WorkerLine]:
+        """The lines to workers, in order."""
+        return [self.lines[index] for index in sorted(self.lines) if index != INFERENCE]
+
+    def wake(self) -> None:
+        """Make a `receive` that waits in another thread return."""
+        self._ring.send(b"!")
 
     def send(self, line: WorkerLine, message: object) -> bool:
-        """Send a small message; False if the worker is gone."""
+        """Send a small message; False if the process is gone or does not listen."""
         try:
             line.connection.send(message)
         except OSError:
@@ -76,11 +105,14 @@ class WorkerCommunicator:
         return True
 
     def receive(self, timeout: float) -> list[tuple[WorkerLine, object | None]]:
-        """What workers said within `timeout` seconds; None for one whose pipe has ended."""
+        """What was said within `timeout` seconds; None for a line that has ended."""
         by_connection = {line.connection: line for line in self.lines.values()}
         messages: list[tuple[WorkerLine, object | None]] = []
-        for connection in wait(list(by_connection), timeout):
-            line = by_connection[connection]  # type: ignore[index]
+        for heard in wait([*by_connection, self._bell], timeout):
+            if heard is self._bell:
+                self._bell.recv(4096)
+                continue
+            line = by_connection[heard]  # type: ignore[index]
             try:
                 messages.append((line, line.connection.recv()))
             except (EOFError, OSError):
@@ -89,35 +121,38 @@ class WorkerCommunicator:
 
     def get_queue_info(self) -> dict[str, int]:
         """How much is on its way: slots being filled, and workers by state."""
-        lines = self.lines.values()
+        workers = self.workers
         return {
-            "workers": len(self.lines),
-            "ready": sum(line.ready for line in lines),
-            "paused": sum(line.paused for line in lines),
-            "slots_in_work": sum(len(line.slots) for line in lines),
+            "workers": len(workers),
+            "ready": sum(line.ready for line in workers),
+            "paused": sum(line.paused for line in workers),
+            "slots_in_work": sum(len(line.slots) for line in workers),
         }
 
-    def kill(self, line: WorkerLine) -> int:
-        """End a worker at once; returns its exit code."""
-        line.process.kill()
-        code = line.process.wait(timeout=STOP_TIMEOUT)
+    def end(self, line: WorkerLine, timeout: float = 0) -> int:
+        """See a process off: it has so long to leave by itself. Returns its exit code."""
+        try:
+            code = line.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            line.process.kill()
+            code = line.process.wait(STOP_TIMEOUT)
         line.connection.close()
+        self.lines.pop(line.index, None)
         return code
 
     def stop(self, lines: Iterable[WorkerLine]) -> None:
-        """Ask workers to leave, and end those that do not."""
+        """Ask processes to leave, and end those that do not."""
         lines = list(lines)
         for line in lines:
             self.send(line, Stop())
         deadline = time.monotonic() + STOP_TIMEOUT
         for line in lines:
-            try:
-                line.process.wait(timeout=max(deadline - time.monotonic(), 0.01))
-            except subprocess.TimeoutExpired:
-                line.process.kill()
-                line.process.wait(timeout=STOP_TIMEOUT)
-            line.connection.close()
-            self.lines.pop(line.index, None)
+            self.end(line, max(deadline - time.monotonic(), 0))
+
+    def close(self) -> None:
+        """Give back what is left."""
+        self._bell.close()
+        self._ring.close()
 
 
 def describe_exit(code: int) -> str:

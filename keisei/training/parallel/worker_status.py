@@ -1,4 +1,4 @@
-"""What each worker is doing, written by it into shared memory and read by the manager."""
+"""What each process is doing, written by it into shared memory and read by the manager."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from keisei.training.parallel.messages import Span
 from keisei.training.parallel.shared_memory import Layout, SharedArrays
 
-MAX_WORKERS = 1024
 ACTIVITIES = ("busy", "waiting", "syncing")
 FIELDS = ("beat", "steps", "games", *ACTIVITIES)
-STATUS_LAYOUT: Layout = {"status": ((MAX_WORKERS, len(FIELDS)), np.float64)}
+
+
+def status_layout(capacity: int) -> Layout:
+    """A row for each worker, and the last one for the inference process."""
+    return {"status": ((capacity + 1, len(FIELDS)), np.float64)}
 
 
 class WorkerStatus:
-    """One worker's row: its last sign of life, and its counters."""
+    """One process's row: its last sign of life, and its counters."""
 
-    def __init__(self, fd: int, index: int) -> None:
-        self._row = SharedArrays(STATUS_LAYOUT, fd)["status"][index]
+    def __init__(self, fd: int, capacity: int, index: int) -> None:
+        self._row = SharedArrays(status_layout(capacity), fd)["status"][index]
+        self._spans: list[Span] = []
         self.beat()
 
     def beat(self) -> None:
-        """Say that the worker is alive (the clock is the same in all processes)."""
+        """Say that the process is alive (the clock is the same in all processes)."""
         self._row[0] = time.monotonic()
 
     def count(self, steps: int, games: int) -> None:
@@ -40,4 +45,10 @@ class WorkerStatus:
             yield
         finally:
             self.beat()
-            self._row[FIELDS.index(activity)] += time.monotonic() - start
+            self._row[FIELDS.index(activity)] += self._row[0] - start
+            self._spans.append((activity, start, float(self._row[0])))
+
+    def take_spans(self) -> list[Span]:
+        """What was done since the last call."""
+        spans, self._spans = self._spans, []
+        return spans

@@ -1,0 +1,71 @@
+"""How a network is run on a CPU: what makes it faster without changing a bit of its answers."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from keisei.config_schema import cores
+from keisei.shogi.features import NUM_PLANES
+
+Forward = Callable[[Tensor], tuple[Tensor, Tensor]]
+
+
+def keep_freed_memory() -> None:
+    """Let the process keep the memory it frees, for its next allocation (glibc only).
+
+    By default glibc gives the megabytes of every layer back to the system and takes them anew,
+    page by page, a moment later: a tenth to a fifth of the time of a small network.
+    """
+    libc: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
+        libc.mallopt(-3, 1 << 25)  # M_MMAP_THRESHOLD: the most that glibc allows
+
+
+def share_cores(busy: int) -> None:
+    """Leave cores to so many other processes that are busy all the time; one is the least."""
+    torch.set_num_threads(max(1, min(torch.get_num_threads(), cores() - busy)))
+
+
+def traced(network: nn.Module, batch_size: int) -> Forward:
+    """The network without its Python: the same kernels on the same weights, now and later.
+
+    Its answers are the network's, bit for bit, and it sees new weights that are copied into the
+    network. (Freezing the weights, or OpenVINO, gain a few percent more but must be set up anew
+    for every version, which takes longer than they save: docs/performance.md.)
+    """
+    planes = torch.zeros(batch_size, NUM_PLANES, 9, 9)
+    with torch.inference_mode(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # tracing is deprecated, but nothing else does this
+        module: Forward = torch.jit.trace(  # type: ignore[no-untyped-call]
+            network, planes, check_trace=False
+        )
+        for _ in range(2):  # it optimises itself in its first calls
+            module(planes)
+    return module
+
+
+def tracing_pays(network: nn.Module, batch_size: int, seconds: float = 0.5) -> bool:
+    """Is the traced network faster here? Measured in turns for so many seconds."""
+    try:
+        forms: list[Forward] = [network, traced(network, batch_size)]
+    except Exception:  # whatever a future PyTorch may refuse: the plain network always works
+        return False
+    planes = torch.zeros(batch_size, NUM_PLANES, 9, 9)
+    best = [float("inf"), float("inf")]
+    end = time.perf_counter() + seconds
+    with torch.inference_mode():
+        while time.perf_counter() < end:
+            for i, form in enumerate(forms):
+                start = time.perf_counter()
+                form(planes)
+                best[i] = min(best[i], time.perf_counter() - start)
+    return best[1] < best[0]

@@ -1,0 +1,79 @@
+"""Whom the learner plays in a shard: itself, past checkpoints of its run, or random moves."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from keisei.config_schema import AppConfig
+from keisei.core.policy import Policy, evaluate, uniform
+from keisei.core.ppo_agent import build_network
+from keisei.errors import KeiseiError
+from keisei.training.checkpoint import CheckpointStore, load_checkpoint
+
+log = logging.getLogger(__name__)
+
+OpponentKind = Literal["past", "random"]
+
+
+def opponent_of_shard(config: AppConfig, index: int) -> OpponentKind | None:
+    """The kind of a shard's opponent; None is self-play.
+
+    The last shards have the opponents, so that the first one shows self-play.
+
+    >>> from keisei.config_schema import load_config
+    >>> shares = "training.parallel.opponent_shares={past: 0.25, random: 0.25}"
+    >>> config = load_config(overrides=["training.parallel.num_workers=4", shares])
+    >>> [opponent_of_shard(config, index) for index in range(4)]
+    [None, None, 'random', 'past']
+    """
+    parallel = config.training.parallel
+    place = parallel.num_workers - 1 - index
+    for kind, share in parallel.opponent_shares.items():
+        count = round(share * parallel.num_workers)
+        if 0 <= place < count:
+            return kind
+        place -= count
+    return None
+
+
+class Opponent:
+    """The opponent of one shard; a past one is drawn anew for every rollout."""
+
+    def __init__(self, config: AppConfig, index: int, checkpoints: Path | None) -> None:
+        self._config = config
+        self._index = index
+        self._folder = checkpoints
+        self.kind = opponent_of_shard(config, index)
+        self._loaded: Path | None = None
+        self._policy: Policy | None = None
+
+    def policy(self, version: int) -> Policy | None:
+        """The opponent for a rollout by the weights of `version`; None: the learner itself."""
+        if self.kind == "random":
+            return uniform
+        return self._past(version) if self.kind == "past" and self._folder else None
+
+    def _past(self, version: int) -> Policy | None:
+        """A checkpoint of the run; before there is one, the learner plays itself."""
+        assert self._folder is not None
+        paths = CheckpointStore(self._folder).paths()
+        if not paths:
+            return None
+        rng = np.random.default_rng([self._config.env.seed, self._index, version])
+        path = paths[rng.integers(len(paths))]
+        if path != self._loaded:
+            try:
+                weights = load_checkpoint(path)["agent"]["network"]
+            except (KeiseiError, OSError) as error:  # removed just now, as too old
+                log.warning("the past opponent stays as it is: %s", error)
+                return self._policy
+            network = build_network(self._config.model)
+            network.load_state_dict(weights)
+            self._policy = partial(evaluate, network)
+            self._loaded = path
+        return self._policy

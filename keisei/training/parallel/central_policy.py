@@ -1,0 +1,95 @@
+"""Central inference, the worker's side: positions go to one process, which answers all workers."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei.config_schema import AppConfig
+from keisei.core.policy import Evaluation
+from keisei.errors import KeiseiError
+from keisei.shogi import features
+from keisei.training.parallel.shared_memory import Layout, SharedArrays
+
+MAX_LEGAL = 593  # no position has more legal moves
+NO_VERSION = -1
+RESEND_AFTER = 1.0  # seconds; the inference process may have been replaced
+ANSWER_TIMEOUT = 120.0
+# A request or an answer: its number, the version of the weights, and how many positions.
+NOTE = struct.Struct("qqq")
+
+
+class VersionGone(Exception):
+    """The weights that a rollout began with are no longer there."""
+
+
+def request_layout(config: AppConfig, capacity: int) -> Layout:
+    """For each worker, room for its positions and for the answer."""
+    games = config.training.parallel.num_envs_per_worker
+    return {
+        "observations": ((capacity, games, features.OBSERVATION_BYTES), np.uint8),
+        "legal": ((capacity, games * MAX_LEGAL), np.int16),
+        "offsets": ((capacity, games + 1), np.int64),
+        "log_probs": ((capacity, games * MAX_LEGAL), np.float32),
+        "values": ((capacity, games), np.float32),
+    }
+
+
+class CentralPolicy:
+    """A `Policy` whose network is in another process.
+
+    The positions and the answer are in shared memory; a note of 24 bytes each way says that they
+    are there. A rollout is played by one version of the weights from its beginning to its end.
+    """
+
+    def __init__(self, requests: SharedArrays, index: int, line: socket.socket) -> None:
+        self._mine = {name: requests[name][index] for name in requests.layout}
+        self._line = line
+        self._number = time.monotonic_ns()  # above all numbers of this worker's predecessors
+        self._version = NO_VERSION
+        self._look_up: Callable[[], None] = lambda: None
+
+    def begin(self, look_up: Callable[[], None]) -> int:
+        """Start a rollout with the newest weights; `look_up` is called while waiting."""
+        self._look_up = look_up
+        self._version = NO_VERSION
+        self._version = self._ask(0)
+        return self._version
+
+    def __call__(
+        self,
+        observations: features.Observations,
+        legal: npt.NDArray[np.int16],
+        offsets: npt.NDArray[np.int64],
+    ) -> Evaluation:
+        count, total = len(observations), len(legal)
+        self._mine["observations"][:count] = observations
+        self._mine["legal"][:total] = legal
+        self._mine["offsets"][: count + 1] = offsets
+        if self._ask(count) != self._version:
+            raise VersionGone
+        return Evaluation(
+            self._mine["log_probs"][:total].copy(), self._mine["values"][:count].copy()
+        )
+
+    def _ask(self, count: int) -> int:
+        """Send a note until its answer comes; returns the version that answered."""
+        deadline = time.monotonic() + ANSWER_TIMEOUT
+        while time.monotonic() < deadline:
+            self._number += 1
+            self._line.send(NOTE.pack(self._number, self._version, count))
+            self._line.settimeout(RESEND_AFTER)
+            try:
+                while True:
+                    self._look_up()
+                    number, version, _ = NOTE.unpack(self._line.recv(NOTE.size))
+                    if number == self._number:  # others answer a request that was given up
+                        return int(version)
+            except TimeoutError:
+                continue
+        raise KeiseiError(f"the inference process gave no answer for {ANSWER_TIMEOUT:.0f} s")

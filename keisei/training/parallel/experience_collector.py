@@ -1,0 +1,114 @@
+"""Full slots on their way to the learner: counted once, none lost, none too old."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from keisei.config_schema import AppConfig
+from keisei.core.rollout import Rollout
+from keisei.shogi import FinishedGame
+from keisei.training.parallel.messages import RolloutDone
+from keisei.training.parallel.shared_memory import SharedArrays
+from keisei.training.parallel.slots import poison, rollout_in, slot_layout
+
+# Tests set it: whoever reads what nobody wrote then sees that it is no number.
+POISON_SLOTS = bool(os.environ.get("KEISEI_POISON_SLOTS"))
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A rollout that waits for the learner."""
+
+    worker: int
+    number: int  # how many the worker had finished before in this collection
+    slot: int | None  # None: it has been copied out of its slot
+    rollout: Rollout
+    games: list[FinishedGame]
+    opponent: str | None
+    scores: list[float]
+
+
+class ExperienceCollector:
+    """Hands out slots, takes full ones back, and gives the learner rollouts that look at them.
+
+    A slot is free, in a worker's hands, waiting, or held by the learner (until `release`).
+    """
+
+    def __init__(self, config: AppConfig) -> None:
+        parallel = config.training.parallel
+        self._max_lag = parallel.max_policy_lag
+        held = max(parallel.num_workers, -(-parallel.update_steps // parallel.rollout_steps))
+        self.num_slots = parallel.num_workers + parallel.queue_maxsize + held
+        self.slots = SharedArrays(slot_layout(config, self.num_slots))
+        self.free = list(range(self.num_slots))
+        self.waiting: list[Finished] = []
+        self._held: list[int] = []
+        self.totals: Counter[str] = Counter()
+        self.lags: list[int] = []  # of the rollouts handed over last
+
+    def take_slot(self) -> int | None:
+        """A free slot to fill, if there is one."""
+        if not self.free:
+            return None
+        slot = self.free.pop(0)
+        if POISON_SLOTS:
+            poison(self.slots, slot)
+        return slot
+
+    def accept(self, worker: int, done: RolloutDone, opponent: str | None) -> None:
+        """A slot is full; from now on its rollout counts."""
+        rollout = done.rollout
+        if rollout is None:
+            rollout = rollout_in(self.slots, done.slot)
+            rollout.legal = rollout.legal[: done.legal_count] if done.legal is None else done.legal
+            rollout.version = done.version
+        number = sum(one.worker == worker for one in self.waiting)
+        self.waiting.append(
+            Finished(worker, number, done.slot, rollout, done.finished, opponent, done.scores)
+        )
+        self.totals["rollouts"] += 1
+        self.totals["steps"] += rollout.num_steps
+        self.totals["games"] += len(done.finished)
+
+    def drop_old(self, version: int) -> None:
+        """Drop rollouts that lag too far behind the learner's version, and count them."""
+        old = [one for one in self.waiting if version - one.rollout.version > self._max_lag]
+        for one in old:
+            self.waiting.remove(one)
+            self._free_slot(one)
+        self.totals["dropped_rollouts"] += len(old)
+
+    def make_room(self) -> None:
+        """Copy what waits out of its slots: more is wanted at once than there are slots."""
+        for i, one in enumerate(self.waiting):
+            if one.slot is not None:
+                self.waiting[i] = replace(one, slot=None, rollout=one.rollout.copy())
+                self._free_slot(one)
+
+    def take(self, version: int, steps: int | None = None) -> list[Finished]:
+        """What waits, in order of round and worker: all of it, or the oldest `steps` steps."""
+        sizes = np.cumsum([one.rollout.num_steps for one in self.waiting])
+        count = len(sizes) if steps is None else int(np.searchsorted(sizes, steps)) + 1
+        taken = sorted(self.waiting[:count], key=lambda one: (one.number, one.worker))
+        del self.waiting[:count]
+        self._held += [one.slot for one in taken if one.slot is not None]
+        self.lags = [version - one.rollout.version for one in taken]
+        return taken
+
+    def release(self) -> None:
+        """The learner is done with what it took: its slots are free again."""
+        self.free += self._held
+        self._held = []
+
+    def _free_slot(self, one: Finished) -> None:
+        if one.slot is not None:
+            self.free.append(one.slot)
+
+    @property
+    def waiting_steps(self) -> int:
+        """Steps that the learner could take now."""
+        return sum(one.rollout.num_steps for one in self.waiting)

@@ -1,0 +1,134 @@
+"""The process of central inference: answers the positions of all workers in large batches."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import socket
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import numpy as np
+
+from keisei.core.neural_network import ActorCriticResTower
+from keisei.core.policy import evaluate
+from keisei.core.ppo_agent import build_network, choose_device
+from keisei.training.parallel.central_policy import NO_VERSION, NOTE, request_layout
+from keisei.training.parallel.messages import Ready, Welcome
+from keisei.training.parallel.model_sync import ModelReceiver
+from keisei.training.parallel.self_play_worker import Descriptors, name_process, serve
+from keisei.training.parallel.shared_memory import SharedArrays
+from keisei.training.parallel.worker_status import WorkerStatus
+
+Note = tuple[int, int, int, int]  # worker, number, version, positions
+Request = tuple[int, int, int]  # worker, number, positions
+
+
+class InferenceServer:
+    """Waits for notes of workers, evaluates what has come in, and answers."""
+
+    def __init__(self, connection: Connection, welcome: Welcome, fds: Descriptors) -> None:
+        config = welcome.config
+        self._connection = connection
+        self._parent = welcome.parent
+        self._status = WorkerStatus(fds["status"][0], welcome.capacity, welcome.index)
+        self._device = choose_device(config.env.device)
+        self._network = build_network(config.model).to(self._device)
+        self._receiver = ModelReceiver(self._network, fds["weights"][0])
+        layout = request_layout(config, welcome.capacity)
+        memory, *lines = fds["requests"]
+        self._requests = SharedArrays(layout, memory)
+        self._lines = [socket.socket(fileno=fd) for fd in lines]
+        for line in self._lines:
+            line.setblocking(False)
+        # Workers that began a rollout with older weights end it with them.
+        self._networks: dict[int, ActorCriticResTower] = {}
+        self._in_use: dict[int, int] = {}  # worker: version
+
+    def run(self) -> None:
+        """Serve until the manager says stop, or is gone."""
+        self._connection.send(Ready())
+        while os.getppid() == self._parent and not self._connection.poll():
+            with self._status.spending("waiting"):
+                ready = wait([*self._lines, self._connection], timeout=0.5)
+            with self._status.spending("busy"):
+                self._answer(self._read(ready))
+            self._status.take_spans()
+
+    def _read(self, ready: list[Any]) -> list[Note]:
+        """The notes that have come in."""
+        notes = []
+        for worker, line in enumerate(self._lines):
+            if line in ready:
+                number, version, count = NOTE.unpack(line.recv(NOTE.size))
+                notes.append((worker, number, version, count))
+        return notes
+
+    def _answer(self, notes: list[Note]) -> None:
+        batches: dict[int, list[Request]] = {}
+        for worker, number, version, count in notes:
+            if count == 0:
+                self._reply(worker, number, self._begin(worker))
+            elif self._network_of(worker, version) is None:
+                self._reply(worker, number, NO_VERSION)
+            else:
+                batches.setdefault(version, []).append((worker, number, count))
+        for version, requests in batches.items():
+            self._evaluate(version, requests)
+
+    def _begin(self, worker: int) -> int:
+        """A worker starts a rollout: it gets the newest weights, and old ones may go."""
+        version = self._receiver.update()
+        self._in_use[worker] = version
+        if version not in self._networks:
+            self._networks[version] = copy.deepcopy(self._network)
+        self._networks = {
+            version: network
+            for version, network in self._networks.items()
+            if version in self._in_use.values()
+        }
+        return version
+
+    def _network_of(self, worker: int, version: int) -> ActorCriticResTower | None:
+        if version not in self._networks and self._receiver.update() == version:
+            self._begin(worker)  # this process is new, and the weights are still the newest
+        return self._networks.get(version)
+
+    def _evaluate(self, version: int, requests: list[Request]) -> None:
+        """One batch for all workers that play by this version."""
+        part = {
+            worker: {name: self._requests[name][worker] for name in self._requests.layout}
+            for worker, _, _ in requests
+        }
+        ends = {worker: int(part[worker]["offsets"][count]) for worker, _, count in requests}
+        observations = np.concatenate([part[w]["observations"][:n] for w, _, n in requests])
+        legal = np.concatenate([part[w]["legal"][: ends[w]] for w, _, _ in requests])
+        counts = [np.diff(part[w]["offsets"][: n + 1]) for w, _, n in requests]
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+        seen = evaluate(self._networks[version], observations, legal, offsets, self._device)
+        at = row = 0
+        for worker, number, count in requests:
+            part[worker]["log_probs"][: ends[worker]] = seen.log_probs[at : at + ends[worker]]
+            part[worker]["values"][:count] = seen.values[row : row + count]
+            at, row = at + ends[worker], row + count
+            self._reply(worker, number, version)
+        self._status.count(len(observations), 0)
+
+    def _reply(self, worker: int, number: int, version: int) -> None:
+        with contextlib.suppress(BlockingIOError):  # many answers that nobody reads: it is dead
+            self._lines[worker].send(NOTE.pack(number, version, 0))
+
+
+def main() -> None:
+    """Run the inference process; the manager starts this."""
+
+    def run(connection: Connection, welcome: Welcome, fds: Descriptors) -> None:
+        name_process("keisei-inference")
+        InferenceServer(connection, welcome, fds).run()
+
+    serve(run)
+
+
+if __name__ == "__main__":
+    main()

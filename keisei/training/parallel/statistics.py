@@ -1,0 +1,91 @@
+"""What the workers do, in numbers."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from keisei.training.parallel.worker_communicator import INFERENCE, WorkerLine
+from keisei.training.parallel.worker_status import ACTIVITIES, FIELDS
+
+if TYPE_CHECKING:
+    from keisei.training.parallel.parallel_manager import ParallelManager
+    from keisei.training.parallel.supervisor import Supervisor
+
+
+def statistics(supervisor: Supervisor) -> dict[str, Any]:
+    """Everything that the supervisor knows; see docs/parallel.md for what to look at."""
+    communicator, collector = supervisor.communicator, supervisor.collector
+    totals = collector.totals
+    lines = communicator.lines
+    return {
+        "is_running": True,
+        "active_workers": len(communicator.workers),
+        **{f"total_{name}": totals[name] for name in ("steps", "games", "rollouts")},
+        "dropped_rollouts": totals["dropped_rollouts"],
+        "restarts": supervisor.totals["restarts"],
+        "lag": sum(collector.lags) / max(len(collector.lags), 1),
+        "max_lag": max(collector.lags, default=0),
+        "workers": {line.index: _of_line(supervisor, line) for line in communicator.workers},
+        "inference": _of_line(supervisor, lines[INFERENCE]) if INFERENCE in lines else None,
+        "queue_info": {
+            **communicator.get_queue_info(),
+            "rollouts_waiting": len(collector.waiting),
+            "slots_free": len(collector.free),
+        },
+        "synchronization": supervisor.synchronizer.get_sync_stats(),
+    }
+
+
+def _of_line(supervisor: Supervisor, line: WorkerLine) -> dict[str, float]:
+    row = dict(zip(FIELDS, supervisor.status["status"][line.index].tolist(), strict=True))
+    now = time.monotonic()
+    age = max(now - line.started, 1e-9)
+    shares = {name: row[name] / age for name in ACTIVITIES}
+    return {
+        "pid": line.process.pid,
+        "incarnation": line.incarnation,
+        "rollouts": line.rollouts,
+        "steps": row["steps"],
+        "games": row["games"],
+        "steps_per_s": row["steps"] / age,
+        **shares,
+        "silent_for": now - row["beat"],
+    }
+
+
+def memory_of_tree() -> int:
+    """Bytes that this process and all below it use together; what they share counts once."""
+    me = psutil.Process()
+    total = 0
+    for process in [me, *me.children(recursive=True)]:
+        try:
+            info = process.memory_full_info()
+            total += getattr(info, "pss", info.uss)
+        except psutil.Error:  # it has just ended
+            continue
+    return total
+
+
+def worker_metrics(manager: ParallelManager) -> dict[str, float]:
+    """What a run records of its workers with every update: above all, who waits for whom."""
+    now = manager.get_statistics()
+    workers = list(now["workers"].values())
+    means = {f"workers_{name}": sum(w[name] for w in workers) / len(workers) for name in ACTIVITIES}
+    scores = {
+        f"score against {name} opponents": sum(scores) / len(scores)
+        for name, scores in manager.opponent_scores.items()
+        if scores
+    }
+    return {
+        **means,
+        **scores,
+        "workers": len(workers),
+        "lag": now["lag"],
+        "dropped_rollouts": now["dropped_rollouts"],
+        "restarts": now["restarts"],
+        "rollouts_waiting": now["queue_info"]["rollouts_waiting"],
+        "memory_mb": memory_of_tree() / 2**20,
+    }

@@ -1,0 +1,388 @@
+"""The thread that looks after the workers: gives them work, and replaces those that fail.
+
+It alone talks to the processes. The manager says what it wants (rollouts, workers that leave,
+their number) and waits on `changed` until it is so. So a worker that dies while the learner is
+learning is replaced at once, and nobody waits for anybody without a limit.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from keisei.config_schema import AppConfig
+from keisei.core.ppo_agent import PPOAgent, build_network, choose_device
+from keisei.core.runtime import tracing_pays
+from keisei.errors import KeiseiError
+from keisei.training.opponents import opponent_of_shard
+from keisei.training.parallel.central_policy import request_layout
+from keisei.training.parallel.experience_collector import ExperienceCollector
+from keisei.training.parallel.messages import (
+    Collect,
+    Failed,
+    Hello,
+    Ready,
+    RolloutDone,
+    Stop,
+    Welcome,
+)
+from keisei.training.parallel.model_sync import ModelSynchronizer, pack_weights
+from keisei.training.parallel.shared_memory import SharedArrays
+from keisei.training.parallel.worker_communicator import (
+    INFERENCE,
+    WorkerCommunicator,
+    WorkerLine,
+    describe_exit,
+    start_worker,
+)
+from keisei.training.parallel.worker_status import status_layout
+from keisei.training.trace import Trace
+
+log = logging.getLogger(__name__)
+
+START_TIMEOUT = 120.0
+MAX_FAILED_STARTS = 3  # in a row; what fails so early will fail again
+MAX_SAME_GAMES = 2  # failures in a row of one shard, before it gets new games
+
+
+class ParallelError(KeiseiError):
+    """The workers cannot go on; the message says why."""
+
+
+class Supervisor:
+    """The workers of one manager, from start to shutdown."""
+
+    def __init__(
+        self,
+        config: AppConfig,
+        agent: PPOAgent,
+        shards: dict[int, dict[str, Any]],
+        checkpoints: Path | None,
+        trace: Trace,
+    ) -> None:
+        self.config = config
+        self.parallel = config.training.parallel
+        self.shards = shards  # the games of each shard after its newest rollout
+        self._agent = agent
+        self._checkpoints = checkpoints
+        self._trace = trace
+        self.num_workers = self.parallel.num_workers  # wanted
+        self.capacity = 2 * self.num_workers + 8
+        self.is_central = self.parallel.inference == "central" or (
+            self.parallel.inference == "auto" and choose_device(config.env.device).type != "cpu"
+        )
+        self._traced = not self.is_central and _measure_tracing(config)
+        self._allocate()
+        self.communicator = WorkerCommunicator()
+        self.changed = threading.Condition()
+        self.leaving: set[int] = set()  # workers whose process is to be renewed
+        self.totals: Counter[str] = Counter()
+        self._wanted: dict[int, int] = {}  # sync mode: rollouts that each worker is to begin
+        self._wanted_of_any = 0
+        self._failed_starts = 0
+        self._failures: Counter[int] = Counter()  # of each shard, in a row
+        self._incarnations: Counter[int] = Counter()
+        self._packed: Any = None
+        self._error: Exception | None = None
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="keisei-supervisor", daemon=True)
+
+    def _allocate(self) -> None:
+        """Take the shared memory, or say that there is none."""
+        try:
+            self.collector = ExperienceCollector(self.config)
+            self.status = SharedArrays(status_layout(self.capacity))
+            self.synchronizer = ModelSynchronizer(self._agent.network)
+            self._memory = [self.collector.slots, self.status, self.synchronizer.shared]
+            self._descriptors = {
+                "slots": [self.collector.slots.fd],
+                "status": [self.status.fd],
+                "weights": [self.synchronizer.shared.fd],
+            }
+            self._pairs: list[tuple[socket.socket, socket.socket]] = []
+            if self.is_central:
+                requests = SharedArrays(request_layout(self.config, self.capacity))
+                self._memory.append(requests)
+                self._descriptors["requests"] = [requests.fd]
+                kind = socket.AF_UNIX, socket.SOCK_DGRAM
+                self._pairs = [socket.socketpair(*kind) for _ in range(self.capacity)]
+        except OSError as error:
+            raise ParallelError(
+                f"the shared memory of the workers could not be made ({error}): use fewer workers "
+                "or games, or give the process more memory or file descriptors"
+            ) from error
+
+    def start(self) -> None:
+        """Begin to look after the workers."""
+        self._thread.start()
+
+    def shutdown(self) -> None:
+        """Stop all processes and give the memory back."""
+        self._stopping = True
+        self.communicator.wake()
+        if self._thread.ident is not None:
+            self._thread.join(timeout=30)
+        self.communicator.stop(list(self.communicator.lines.values()))
+        self.communicator.close()
+        for pair in self._pairs:
+            for end in pair:
+                end.close()
+        for shared in self._memory:
+            shared.close()
+
+    def raise_error(self) -> None:
+        """Raise what made the workers fail for good, if they did."""
+        if self._error is not None:
+            raise self._error
+
+    # -- what the manager wants ------------------------------------------------------------------
+
+    def publish(self, version: int) -> None:
+        """Give workers the agent's weights of now, with their next rollout."""
+        with self._trace.span("publish weights"):
+            self.synchronizer.publish(version)
+        if not self.parallel.use_shared_memory:
+            self._packed = pack_weights(self._agent.network, self.parallel.compression_enabled)
+
+    def want(self, steps: int) -> None:
+        """Sync mode: have so many steps played, at least one rollout by every worker.
+
+        What is wanted beyond that goes to whoever is free first, so that all end together.
+        """
+        playing = self._check_playing() if steps else []
+        begun = [line.index for line in self.communicator.workers if line.slots]
+        begun += [one.worker for one in self.collector.waiting]  # a collection that was cut short
+        self._wanted = {index: int(index not in begun) for index in playing}
+        rollouts = -(-steps // self.parallel.rollout_steps)
+        self._wanted_of_any = max(rollouts - sum(self._wanted.values()) - len(begun), 0)
+        self.communicator.wake()
+
+    def has_enough(self, steps: int, version: int) -> bool:
+        """Has what is wanted been played? (Called with every change, while the learner waits.)"""
+        collector = self.collector
+        collector.drop_old(version)
+        games = Counter(dict.fromkeys(self._wanted, 0))
+        for one in collector.waiting:
+            games[one.worker] += len(one.games)
+        late = [i for i, n in games.items() if n < self.parallel.episodes_per_worker]
+        enough = collector.waiting_steps >= steps and not late
+        if self.parallel.mode == "sync":
+            in_work = any(line.slots for line in self.communicator.workers)
+            if not in_work and not self._may_begin():
+                if enough:
+                    return True
+                self._check_playing()
+                self._wanted.update(dict.fromkeys(late or [], 1))  # more games must end
+                self._wanted_of_any += collector.waiting_steps < steps
+                self.communicator.wake()
+            enough = False
+        if not enough and not collector.free:
+            collector.make_room()
+            self.communicator.wake()
+        return enough
+
+    def _playing(self) -> list[int]:
+        return [line.index for line in self.communicator.workers if not line.paused]
+
+    def _check_playing(self) -> list[int]:
+        playing = self._playing()
+        if not playing:
+            raise ParallelError("all workers are paused: call resume_workers() first")
+        return playing
+
+    def _may_begin(self) -> bool:
+        """Is there work that was not begun, and somebody who is allowed to do it?"""
+        playing = self._playing()
+        return any(self._wanted.get(i) for i in playing) or bool(self._wanted_of_any and playing)
+
+    def all_ready(self) -> bool:
+        """Are all processes there and ready?"""
+        lines = self.communicator.lines
+        wanted = {*range(self.num_workers), *([INFERENCE] if self.is_central else [])}
+        return wanted <= set(lines) and all(line.ready for line in lines.values())
+
+    # -- the thread ------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping:
+                with self.changed:
+                    self._have_workers()
+                    self._give_work()
+                messages = self.communicator.receive(0.2)
+                with self.changed:
+                    for line, message in messages:
+                        self._handle(line, message)
+                    self._replace_late()
+                    self.changed.notify_all()
+        except Exception as error:
+            with self.changed:
+                self._error = error
+                self.changed.notify_all()
+
+    def _have_workers(self) -> None:
+        """Bring the workers that there are to those that are wanted."""
+        if self.is_central and INFERENCE not in self.communicator.lines:
+            self._start(INFERENCE)
+        for index in range(self.num_workers):
+            if index not in self.communicator.lines:
+                self._start(index)
+        for line in self.communicator.workers:
+            self._look_at_age(line)
+            superfluous = line.index >= self.num_workers
+            if line.is_idle and (superfluous or line.index in self.leaving):
+                line.leaving = True
+                self.leaving.discard(line.index)
+                self.communicator.send(line, Stop())
+
+    def _look_at_age(self, line: WorkerLine) -> None:
+        """A worker that has done its share is renewed."""
+        games, steps = self.parallel.games_per_worker, self.parallel.worker_reset_interval
+        if (games and line.games >= games) or (steps and line.steps >= steps):
+            self.leaving.add(line.index)
+
+    def _start(self, index: int) -> None:
+        self.status["status"][index] = 0
+        self.status["status"][index, 0] = time.monotonic()
+        descriptors = dict(self._descriptors)
+        if self.is_central:
+            ends = [a.fileno() for a, _ in self._pairs]
+            mine = ends if index == INFERENCE else [self._pairs[index][1].fileno()]
+            descriptors["requests"] = [*descriptors["requests"], *mine]
+        timeout = self.parallel.worker_timeout
+        try:
+            line = start_worker(index, self._incarnations[index], descriptors, timeout)
+        except OSError as error:
+            raise ParallelError(f"worker {index} could not be started: {error}") from error
+        self.communicator.lines[index] = line
+
+    def _give_work(self) -> None:
+        """A slot to fill for each worker that waits and is wanted to play."""
+        for line in self.communicator.workers:
+            if not line.is_idle or line.paused or not self._is_wanted(line.index):
+                continue
+            slot = self.collector.take_slot()
+            if slot is None:
+                return  # the learner is behind: workers wait for it
+            self._count_begun(line.index, 1)
+            line.slots.append(slot)
+            version = self.synchronizer.version
+            weights = self._packed if line.version != version else None
+            line.version = version
+            self.communicator.send(line, Collect(slot, version, weights))
+
+    def _is_wanted(self, index: int) -> bool:
+        if self.parallel.mode == "async":
+            return index not in self.leaving
+        return bool(self._wanted.get(index) or self._wanted_of_any)
+
+    def _count_begun(self, index: int, number: int) -> None:
+        """In sync mode, work that was begun is no longer to be begun (or is again)."""
+        if self.parallel.mode == "sync":
+            if number < 0 or self._wanted.get(index):
+                self._wanted[index] = self._wanted.get(index, 0) - number
+            else:
+                self._wanted_of_any -= number
+
+    def _handle(self, line: WorkerLine, message: object | None) -> None:
+        match message:
+            case Hello():
+                self.communicator.send(line, self._welcome(line))
+            case Ready():
+                line.ready = True
+                self._failed_starts = 0
+            case RolloutDone():
+                self._accept(line, message)
+            case Failed():
+                log.error("%s failed:\n%s", line.name, message.traceback)
+                self._replace(line, "an error, see above")
+            case _ if line.leaving:
+                self.communicator.end(line, timeout=1)
+            case _:
+                self._replace(line, None)
+
+    def _welcome(self, line: WorkerLine) -> Welcome:
+        return Welcome(
+            self.config,
+            line.index,
+            self.collector.num_slots,
+            self.capacity,
+            os.getpid(),
+            self._traced,
+            line.incarnation,
+            self.shards.get(line.index) or None,
+            self._checkpoints,
+        )
+
+    def _accept(self, line: WorkerLine, done: RolloutDone) -> None:
+        line.slots.remove(done.slot)
+        line.rollouts += 1
+        line.steps += self.parallel.rollout_steps
+        line.games += len(done.finished)
+        self._failures[line.index] = 0
+        self.shards[line.index] = done.shard
+        self.collector.accept(line.index, done, opponent_of_shard(self.config, line.index))
+        for name, start, end in done.spans:
+            self._trace.add(line.name, name, start, end)
+
+    # -- failures --------------------------------------------------------------------------------
+
+    def _replace_late(self) -> None:
+        now = time.monotonic()
+        for line in list(self.communicator.lines.values()):
+            silence = now - self.status["status"][line.index, 0]
+            limit = self.parallel.worker_timeout if line.ready else START_TIMEOUT
+            if silence > limit:
+                self._replace(line, f"no sign of life for {silence:.0f} s")
+
+    def _replace(self, line: WorkerLine, why: str | None) -> None:
+        """A process failed: its unfinished rollout is dropped, and another begins it again.
+
+        It goes on with the games as they stood after the last finished rollout, so that in sync
+        mode nothing is different for the failure. Games that fail twice are given up.
+        """
+        code = self.communicator.end(line, timeout=0 if why else 0.5)
+        why = why or describe_exit(code)
+        self._trace.mark(line.name, why)
+        self.collector.free += line.slots
+        if line.slots:
+            self._count_begun(line.index, -len(line.slots))
+        self.totals["restarts"] += 1
+        self._failed_starts += not line.ready
+        self._failures[line.index] += 1
+        self._check_limits(line, why)
+        if self._failures[line.index] >= MAX_SAME_GAMES:
+            self._incarnations[line.index] += 1
+            self.shards.pop(line.index, None)
+        log.warning("%s ended (%s): a new one takes its place", line.name, why)
+
+    def _check_limits(self, line: WorkerLine, why: str) -> None:
+        if self._failed_starts >= MAX_FAILED_STARTS:
+            raise ParallelError(
+                f"{line.name} ended before it was ready ({why}), the "
+                f"{MAX_FAILED_STARTS}. process in a row"
+            )
+        if self.totals["restarts"] > self.parallel.max_restarts:
+            raise ParallelError(
+                f"{line.name} ended ({why}), and workers were replaced "
+                f"{self.parallel.max_restarts} times already (training.parallel.max_restarts)"
+            )
+
+
+def _measure_tracing(config: AppConfig) -> bool:
+    """Is the traced network the faster one, on one thread as in a worker?"""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        network = build_network(config.model)
+        return tracing_pays(network, config.training.parallel.num_envs_per_worker)
+    finally:
+        torch.set_num_threads(threads)

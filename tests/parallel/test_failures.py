@@ -1,0 +1,143 @@
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from keisei.training.parallel import ParallelError, ParallelManager
+
+from .conftest import (
+    are_gone,
+    assert_same_bytes,
+    files_in_shared_memory,
+    pids,
+    serial_rounds,
+    wait_for,
+)
+
+
+def test_killed_workers_are_replaced_and_the_rollouts_are_the_same_as_without(setup):
+    config, agent = setup("num_workers=2", "rollout_length=128")
+    with ParallelManager(config, agent) as manager:
+        supervisor = manager._supervisor
+        for number, expected in enumerate(serial_rounds(config, agent, 4)):
+            before = pids(manager)
+            # Nobody, one, or all of them are killed in the middle of a rollout.
+            with supervisor.changed:
+                supervisor.want(config.training.parallel.update_steps)
+            wait_for(manager, lambda: any(one.slots for one in supervisor.communicator.workers))
+            for index in range(number % 3):
+                os.kill(before[index], signal.SIGKILL)
+            rollouts = manager.collect_experiences()
+            for one, two in zip(expected, rollouts, strict=True):
+                assert_same_bytes(one, two)
+        statistics = manager.get_statistics()
+        assert statistics["restarts"] == 3
+        assert statistics["total_rollouts"] == 8
+
+
+def test_a_worker_killed_while_nobody_collects_is_back_by_itself(setup):
+    config, agent = setup("num_workers=2")
+    with ParallelManager(config, agent) as manager:
+        before = pids(manager)
+        os.kill(before[1], signal.SIGKILL)
+        wait_for(
+            manager,
+            lambda: (
+                pids(manager).get(1, before[1]) != before[1] and manager._supervisor.all_ready()
+            ),
+        )
+
+
+def test_a_worker_that_hangs_is_replaced_after_its_timeout(setup):
+    config, agent = setup("num_workers=2", "worker_timeout=2")
+    with ParallelManager(config, agent) as manager:
+        stopped = pids(manager)[0]
+        os.kill(stopped, signal.SIGSTOP)
+        assert len(manager.collect_experiences()) == 2
+        assert manager.get_statistics()["restarts"] == 1
+        assert are_gone([stopped])
+
+
+def test_too_many_failures_are_an_error_that_names_the_worker(setup):
+    config, agent = setup("max_restarts=0")
+    with ParallelManager(config, agent) as manager:
+        os.kill(pids(manager)[0], signal.SIGKILL)
+        with pytest.raises(ParallelError, match=r"keisei-worker-0 ended \(SIGKILL"):
+            manager.collect_experiences()
+
+
+def test_workers_that_cannot_start_are_an_error_with_their_reason(setup, tmp_path, monkeypatch):
+    # A module of this name that cannot be imported stands before the real one.
+    (tmp_path / "rsshogi.py").write_text("raise ImportError('broken on purpose')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    config, agent = setup()
+    with pytest.raises(ParallelError, match="before it was ready"), ParallelManager(config, agent):
+        pass
+
+
+def test_an_exception_in_a_worker_reaches_the_user_with_its_traceback(setup, caplog):
+    config, agent = setup("num_workers=2")
+    with ParallelManager(config, agent) as manager:
+        pid = pids(manager)[1]
+        used = psutil.Process(pid).memory_info().vms
+        resource.prlimit(pid, resource.RLIMIT_AS, (used, used))  # it may not take any more memory
+        wanted = manager.parallel.rollout_steps * 40
+        manager.collect_experiences(target_steps=wanted)
+        statistics = manager.get_statistics()
+    assert statistics["restarts"] >= 1
+    assert "Traceback" in caplog.text
+    assert "self_play_worker.py" in caplog.text
+    assert "keisei-worker-1" in caplog.text
+
+
+def test_no_file_descriptors_left_is_an_error_that_says_so(setup):
+    config, agent = setup("num_workers=2")
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 2, limit[1]))
+    try:
+        with pytest.raises(ParallelError, match="Too many open files"):
+            ParallelManager(config, agent).start_workers()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+
+
+def test_memory_that_cannot_be_had_is_an_error_that_says_so(setup):
+    config, agent = setup("num_envs_per_worker=100000000", "rollout_length=10000")
+    with pytest.raises(ParallelError, match=r"could not be made .* GiB are needed and"):
+        ParallelManager(config, agent).start_workers()
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {tests!r})
+from tests.parallel.conftest import make
+from keisei.training.parallel import ParallelManager
+
+config, agent = make("num_workers=2", "inference={inference}")
+manager = ParallelManager(config, agent)
+manager.start_workers()
+print(*[line.process.pid for line in manager._supervisor.communicator.lines.values()], flush=True)
+while True:
+    manager.collect_experiences()
+"""
+
+
+@pytest.mark.parametrize("inference", ["local", "central"])
+def test_all_leave_when_the_main_process_is_killed_and_a_script_needs_no_guard(tmp_path, inference):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(tests=str(Path(__file__).parents[2]), inference=inference))
+    before = files_in_shared_memory()
+    main = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    started = [int(pid) for pid in main.stdout.readline().split()]
+    names = {Path(f"/proc/{pid}/comm").read_text().strip() for pid in started}
+    assert names >= {"keisei-worker-0", "keisei-worker-1"}
+    assert ("keisei-inferenc" in names) == (inference == "central")
+    main.kill()
+    main.communicate(timeout=30)
+    assert are_gone(started)
+    assert files_in_shared_memory() <= before

@@ -1,0 +1,103 @@
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from keisei.training.parallel.model_sync import (
+    ModelReceiver,
+    ModelSynchronizer,
+    SyncError,
+    pack_weights,
+    unpack_weights,
+)
+
+
+def filled(value):
+    network = nn.Linear(1000, 300)
+    for weight in network.parameters():
+        weight.data.fill_(value)
+    return network
+
+
+READER = """
+import sys
+from torch import nn
+from keisei.training.parallel.model_sync import ModelReceiver
+
+network = nn.Linear(1000, 300)
+receiver = ModelReceiver(network, int(sys.argv[1]))
+seen = -1
+print("ready", flush=True)
+while seen < 1000:
+    version = receiver.update()
+    assert version >= seen, "versions only grow"
+    values = {float(weight.min()) for weight in network.parameters()}
+    values |= {float(weight.max()) for weight in network.parameters()}
+    assert values == {float(version)}, f"version {version} is torn: {values}"
+    seen = version
+"""
+
+
+def test_readers_see_whole_versions_only_while_the_learner_writes_without_pause():
+    network = filled(0)
+    synchronizer = ModelSynchronizer(network)
+    synchronizer.publish(0)
+    fd = synchronizer.shared.fd
+    readers = [
+        subprocess.Popen(
+            [sys.executable, "-c", READER, str(fd)],
+            pass_fds=[fd],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    for reader in readers:
+        assert reader.stdout.readline() == "ready\n"
+    for version in range(1, 1001):
+        for weight in network.parameters():
+            weight.data.fill_(version)
+        synchronizer.publish(version)
+    for reader in readers:
+        _, errors = reader.communicate(timeout=60)
+        assert reader.returncode == 0, errors
+    assert synchronizer.get_sync_stats()["sync_count"] == 1001
+    synchronizer.shared.close()
+
+
+def test_a_version_that_was_half_written_when_the_learner_died_is_not_seen():
+    synchronizer = ModelSynchronizer(filled(3))
+    synchronizer.publish(3)
+    shared = synchronizer.shared
+    spare = 1 - int(shared["current"][0])
+    shared["sequence"][spare] += 1
+    shared["weights"][spare][:1000] = 4
+    network = filled(0)
+    assert ModelReceiver(network, os.dup(shared.fd)).update() == 3
+    assert float(network.weight.detach().min()) == 3
+    shared.close()
+
+
+def test_weights_that_never_become_whole_are_an_error(monkeypatch):
+    monkeypatch.setattr("keisei.training.parallel.model_sync.READ_TIMEOUT", 0.05)
+    synchronizer = ModelSynchronizer(filled(1))
+    synchronizer.publish(1)
+    synchronizer.shared["checksum"][:] += 1
+    with pytest.raises(SyncError, match="no whole set of weights"):
+        ModelReceiver(filled(0), os.dup(synchronizer.shared.fd)).update()
+    synchronizer.shared.close()
+
+
+def test_packed_weights_are_the_same_again_and_half_precision_rounds_them():
+    network, other = nn.Linear(7, 3), nn.Linear(7, 3)
+    unpack_weights(other, pack_weights(network))
+    assert torch.equal(network.weight, other.weight)
+    unpack_weights(other, pack_weights(network, half=True))
+    assert torch.equal(network.weight.half().float(), other.weight)
+    with pytest.raises(SyncError, match="got 30 weights for a network that has 24"):
+        unpack_weights(other, np.zeros(30, np.float32))

@@ -1,0 +1,84 @@
+import numpy as np
+
+from keisei.config_schema import load_config
+from keisei.core.experience_buffer import ExperienceBuffer
+from keisei.core.gae import zero_sum_gae
+from keisei.core.policy import evaluate, uniform
+from keisei.shogi.features import SIDE
+from keisei.training.checkpoint import CheckpointStore
+from keisei.training.opponents import Opponent
+from keisei.training.parallel import ParallelManager
+from keisei.training.shard import make_shard, new_rollout
+
+from .conftest import make
+
+SHARES = "opponent_shares={random: 0.5}"
+
+
+def test_shares_of_the_workers_have_opponents_and_only_the_learners_moves_are_learned_from(setup):
+    config, agent = setup("num_workers=2", SHARES)
+    with ParallelManager(config, agent) as manager:
+        self_play, against = manager.collect_experiences()
+        assert self_play.learned.all()
+        # The learner has Black in every other game.
+        side = against.observations[..., SIDE]
+        assert (against.learned[0] == [True, False, True, False]).all()
+        assert (against.learned == (side == against.learned[0] ^ True))[:10].all()
+        buffer = ExperienceBuffer(1.0, 0.95)
+        buffer.add_batch(self_play)
+        buffer.add_batch(against)
+        buffer.compute_advantages_and_returns()
+        batch = buffer.get_batch()
+        assert len(batch.actions) == len(buffer) == 64 + against.learned.sum()
+        seen = evaluate(agent.network, batch.observations, batch.legal, batch.offsets)
+        np.testing.assert_allclose(seen.values, batch.values, atol=1e-5)
+        manager.collect_experiences()
+        scores = manager.opponent_scores["random"]
+        assert len(scores) > 0
+        assert set(scores) <= {0, 0.5, 1}
+
+
+def test_the_learners_log_probs_are_its_own_and_what_the_opponent_does_counts_for_them():
+    config, agent = make()
+    shard, rollout = make_shard(config, 0), new_rollout(config)
+    shard.collect(agent.evaluate, rollout, 0, uniform)
+    seen = evaluate(
+        agent.network, rollout.observations.reshape(-1, 100), rollout.legal, rollout.legal_offsets
+    )
+    advantages, _ = zero_sum_gae(
+        rollout.rewards, rollout.values, rollout.dones, rollout.last_values, 1.0, 0.9
+    )
+    buffer = ExperienceBuffer(1.0, 0.9)
+    buffer.add_batch(rollout)
+    buffer.compute_advantages_and_returns()
+    np.testing.assert_array_equal(buffer.get_batch().advantages, advantages[rollout.learned])
+    for i in np.flatnonzero(rollout.learned.ravel()):
+        first, last = rollout.legal_offsets[i : i + 2]
+        at = first + np.flatnonzero(rollout.legal[first:last] == rollout.actions.ravel()[i])[0]
+        np.testing.assert_allclose(seen.log_probs[at], rollout.log_probs.ravel()[i], atol=1e-5)
+
+
+def test_past_opponents_are_checkpoints_of_the_run_and_before_the_first_the_learner_itself(
+    tmp_path,
+):
+    config, agent = make("opponent_shares={past: 1.0}")
+    opponent = Opponent(config, 0, tmp_path)
+    assert opponent.policy(0) is None
+    store = CheckpointStore(tmp_path)
+    path = store.save(1, {"agent": agent.state_dict()})
+    policy = opponent.policy(1)
+    shard = make_shard(config, 0)
+    positions = shard.games.observations, *shard.games.legal_actions()
+    np.testing.assert_array_equal(policy(*positions).values, agent.evaluate(*positions).values)
+    path.write_bytes(b"broken")
+    assert Opponent(config, 0, tmp_path).policy(1) is None
+    assert opponent.policy(2) is policy  # what it has loaded stays good
+
+
+def test_shares_over_one_are_refused():
+    import pytest
+
+    from keisei.config_schema import ConfigError
+
+    with pytest.raises(ConfigError, match="together at most 1"):
+        load_config(overrides=["training.parallel.opponent_shares={past: 0.7, random: 0.7}"])
