@@ -17,6 +17,7 @@ from keisei.config_schema import AppConfig, load_config
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.rollout import Rollout, empty_rollout
+from keisei.core.runtime import keep_freed_memory, traced, tracing_pays
 from keisei.training.parallel import ParallelManager
 from keisei.training.shard import SelfPlayShard
 
@@ -32,22 +33,23 @@ def settings(preset: str, workers: int) -> AppConfig:
             "training.target_kl=0",
             f"training.parallel.num_workers={workers}",
             f"training.parallel.num_envs_per_worker={GAMES}",
-            f"training.parallel.rollout_length={32 if preset == 'tiny' else 4}",
+            f"training.parallel.rollout_length={32 if preset == 'tiny' else 8}",
         ]
     )
 
 
 def forward_alone(preset: str, seconds: float) -> None:
-    """What the other process of `pure_forward` runs: batches of 64 whenever it is told to."""
+    """What each process of `PureForward` runs: batches of 64, by the runtime of the workers."""
     torch.set_num_threads(1)
+    keep_freed_memory()
     network = PPOAgent(settings(preset, 1), "cpu").network
+    forward = traced(network, GAMES) if tracing_pays(network, GAMES) else network
     planes = torch.rand(GAMES, 46, 9, 9)
     with torch.inference_mode():
-        network(planes)
         for _ in sys.stdin:
             count, end = 0, time.perf_counter() + seconds
             while time.perf_counter() < end:
-                network(planes)
+                forward(planes)
                 count += GAMES
             print(count, flush=True)
 
@@ -88,12 +90,15 @@ def _pipe(stream: IO[str] | None) -> IO[str]:
 
 
 def collecting(manager: ParallelManager, seconds: float) -> Callable[[], int]:
-    """Rollouts of all workers, for about as long as the other measurements take."""
+    """One large collection, which takes about as long as the other measurements."""
+    speed = 0.0
 
     def run() -> int:
-        steps, end = 0, time.perf_counter() + seconds
-        while time.perf_counter() < end:
-            steps += sum(rollout.num_steps for rollout in manager.collect_experiences())
+        nonlocal speed
+        start = time.perf_counter()
+        rollouts = manager.collect_experiences(int(speed * seconds) or None)
+        steps = sum(rollout.num_steps for rollout in rollouts)
+        speed = steps / (time.perf_counter() - start)
         return steps
 
     return run

@@ -132,7 +132,16 @@ def self_play_panel(view: View, width: int, height: int) -> Panel:
     lines += [_reason(why, count / progress.games, inner) for why, count in reasons]
     if not reasons:
         lines.append(Text("no game has ended yet", _LABEL))
-    return _panel("self-play", Group(*lines), width, height)
+    return _panel(Text.assemble("self-play", _workers(now)), Group(*lines), width, height)
+
+
+def _workers(now: Mapping[str, float]) -> Text:
+    """How many workers play, and what they do with their time: who waits for whom."""
+    if "workers" not in now:
+        return Text()
+    lag = f", lag {number(now['lag'])}" if now["lag"] else ""
+    text = f"  {now['workers']:.0f} workers, {percent(now['workers_busy'])} busy{lag}"
+    return Text(text, _LABEL)
 
 
 def _reason(why: str, share: float, width: int) -> Text:

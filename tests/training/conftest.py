@@ -1,8 +1,14 @@
+import contextlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import psutil
 import pytest
+import torch
+
+from keisei.training.checkpoint import CheckpointStore
 
 # A run of a few seconds: 2,048 moves in updates of 256, of which two thirds end within 40 moves.
 TINY = [
@@ -82,3 +88,59 @@ def run_python(code, *arguments):
     command = [sys.executable, "-c", code, *map(str, arguments)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def finish(process):
+    out, err = process.communicate(timeout=200)
+    assert process.returncode == 0, err
+    return out, err
+
+
+def wait_for(process, text):
+    """Read the process's output up to the line with `text`."""
+    for line in process.stdout:
+        if text in line:
+            return line
+    raise AssertionError(f"{text!r} never came; stderr: {process.stderr.read()}")
+
+
+def state(run: Path):
+    return CheckpointStore(run / "checkpoints").latest()[1]
+
+
+def assert_same_state(one, two):
+    """Weights, optimiser, random state, games and counters: everything but the time it took."""
+    assert_same(one["agent"], two["agent"])
+    assert_same(one["shards"], two["shards"])
+    timed = {"seconds", "metrics"}
+    for name in set(one["progress"]) - timed:
+        assert one["progress"][name] == two["progress"][name], name
+
+
+def assert_same(one, two, where="state"):
+    if isinstance(one, dict):
+        assert one.keys() == two.keys(), where
+        for key in one:
+            assert_same(one[key], two[key], f"{where}.{key}")
+    elif isinstance(one, list | tuple):
+        assert len(one) == len(two), where
+        for i, pair in enumerate(zip(one, two, strict=True)):
+            assert_same(*pair, f"{where}[{i}]")
+    elif isinstance(one, torch.Tensor):
+        assert torch.equal(one, two), where
+    elif hasattr(one, "dtype"):
+        assert (one == two).all(), where
+    else:
+        assert one == two, where
+
+
+def workers_of(process):
+    """The worker processes that a training has started."""
+    children = [child.pid for child in psutil.Process(process.pid).children()]
+    return [pid for pid in children if name_of(pid).startswith("keisei-worker")]
+
+
+def name_of(pid):
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text()
+    return ""

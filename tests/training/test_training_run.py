@@ -1,64 +1,15 @@
 """Whole runs in a process of their own: trained, stopped, killed, resumed, looked at."""
 
-import contextlib
-import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
-import psutil
 import pytest
-import torch
 
 from keisei.shogi.records import read_record
 from keisei.training.checkpoint import CheckpointStore, load_checkpoint
 from keisei.training.metrics import MetricsReader
-from tests.training.conftest import options
-
-
-def finish(process):
-    out, err = process.communicate(timeout=200)
-    assert process.returncode == 0, err
-    return out, err
-
-
-def wait_for(process, text):
-    """Read the process's output up to the line with `text`."""
-    for line in process.stdout:
-        if text in line:
-            return line
-    raise AssertionError(f"{text!r} never came; stderr: {process.stderr.read()}")
-
-
-def state(run: Path):
-    return CheckpointStore(run / "checkpoints").latest()[1]
-
-
-def assert_same_state(one, two):
-    """Weights, optimiser, random state, games and counters: everything but the time it took."""
-    assert_same(one["agent"], two["agent"])
-    assert_same(one["shards"], two["shards"])
-    timed = {"seconds", "metrics"}
-    for name in set(one["progress"]) - timed:
-        assert one["progress"][name] == two["progress"][name], name
-
-
-def assert_same(one, two, where="state"):
-    if isinstance(one, dict):
-        assert one.keys() == two.keys(), where
-        for key in one:
-            assert_same(one[key], two[key], f"{where}.{key}")
-    elif isinstance(one, list | tuple):
-        assert len(one) == len(two), where
-        for i, pair in enumerate(zip(one, two, strict=True)):
-            assert_same(*pair, f"{where}[{i}]")
-    elif isinstance(one, torch.Tensor):
-        assert torch.equal(one, two), where
-    elif hasattr(one, "dtype"):
-        assert (one == two).all(), where
-    else:
-        assert one == two, where
+from tests.training.conftest import assert_same_state, finish, options, state, wait_for
 
 
 @pytest.fixture
@@ -236,63 +187,3 @@ def test_training_through_the_library_needs_a_few_lines(tmp_path):
     assert TrainingLoopManager(trainer).run()
     assert trainer.progress.steps == 2048
     assert trainer.agent.version == 8
-
-
-def workers_of(process):
-    """The worker processes that a training has started."""
-    children = [child.pid for child in psutil.Process(process.pid).children()]
-    return [pid for pid in children if name_of(pid).startswith("keisei-worker")]
-
-
-def name_of(pid):
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text()
-    return ""
-
-
-def test_training_with_workers_gives_the_same_weights_as_in_one_process(keisei, tmp_path):
-    finish(keisei("train", "--name", "one", *options()))
-    finish(keisei("train", "--name", "many", *options("training.parallel.enabled=true")))
-    one, many = (state(tmp_path / "runs" / name) for name in ("one", "many"))
-    assert_same(one["agent"], many["agent"])
-    assert one["progress"]["games"] == many["progress"]["games"]
-    with MetricsReader(tmp_path / "runs" / "many" / "metrics.sqlite") as metrics:
-        assert max(value for _, value in metrics.series("first_ratio_error")) < 1e-3
-        assert max(value for _, value in metrics.series("first_clip_fraction")) == 0
-
-
-def test_killed_workers_do_not_stop_a_training_and_none_outlives_it(keisei, tmp_path):
-    process = keisei("train", "--name", "a", *options("training.parallel.enabled=true"))
-    wait_for(process, "512/2,048")
-    first = workers_of(process)
-    assert len(first) == 2
-    for pid in first:
-        os.kill(pid, signal.SIGKILL)
-    wait_for(process, "1,024/2,048")
-    second = workers_of(process)
-    _, err = finish(process)
-    assert "SIGKILL" in err
-    assert state(tmp_path / "runs" / "a")["progress"]["steps"] == 2048
-    assert not any(name_of(pid).startswith("keisei-worker") for pid in first + second)
-
-
-def test_training_goes_on_in_one_process_when_workers_keep_dying(keisei, tmp_path):
-    settings = ["training.parallel.enabled=true", "training.parallel.max_restarts=0"]
-    process = keisei("train", "--name", "a", *options(*settings))
-    wait_for(process, "512/2,048")
-    os.kill(workers_of(process)[0], signal.SIGKILL)
-    _, err = finish(process)
-    assert "training goes on in one process" in err
-    assert state(tmp_path / "runs" / "a")["progress"]["steps"] == 2048
-
-
-def test_stopping_a_training_with_workers_saves_and_leaves_none_behind(keisei, tmp_path):
-    settings = ["training.parallel.enabled=true", "training.total_timesteps=1000000"]
-    process = keisei("train", "--name", "a", *options(*settings))
-    wait_for(process, "512/")
-    workers = workers_of(process)
-    process.send_signal(signal.SIGINT)
-    out, _ = finish(process)
-    assert "--resume a" in out
-    assert state(tmp_path / "runs" / "a")["progress"]["steps"] >= 512
-    assert not any(name_of(pid).startswith("keisei-worker") for pid in workers)

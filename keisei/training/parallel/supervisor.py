@@ -7,6 +7,7 @@ learning is replaced at once, and nobody waits for anybody without a limit.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import socket
@@ -81,7 +82,6 @@ class Supervisor:
         )
         self._traced = not self.is_central and _measure_tracing(config)
         self._allocate()
-        self.communicator = WorkerCommunicator()
         self.changed = threading.Condition()
         self.leaving: set[int] = set()  # workers whose process is to be renewed
         self.totals: Counter[str] = Counter()
@@ -96,29 +96,40 @@ class Supervisor:
         self._thread = threading.Thread(target=self._run, name="keisei-supervisor", daemon=True)
 
     def _allocate(self) -> None:
-        """Take the shared memory, or say that there is none."""
+        """Take the shared memory and the lines, or say why they cannot be had."""
         try:
-            self.collector = ExperienceCollector(self.config)
-            self.status = SharedArrays(status_layout(self.capacity))
-            self.synchronizer = ModelSynchronizer(self._agent.network)
-            self._memory = [self.collector.slots, self.status, self.synchronizer.shared]
-            self._descriptors = {
-                "slots": [self.collector.slots.fd],
-                "status": [self.status.fd],
-                "weights": [self.synchronizer.shared.fd],
-            }
-            self._pairs: list[tuple[socket.socket, socket.socket]] = []
-            if self.is_central:
-                requests = SharedArrays(request_layout(self.config, self.capacity))
-                self._memory.append(requests)
-                self._descriptors["requests"] = [requests.fd]
-                kind = socket.AF_UNIX, socket.SOCK_DGRAM
-                self._pairs = [socket.socketpair(*kind) for _ in range(self.capacity)]
+            with contextlib.ExitStack() as taken:
+                self.collector = ExperienceCollector(self.config)
+                taken.callback(self.collector.slots.close)
+                self.status = SharedArrays(status_layout(self.capacity))
+                taken.callback(self.status.close)
+                self.synchronizer = ModelSynchronizer(self._agent.network)
+                taken.callback(self.synchronizer.shared.close)
+                self._descriptors = {
+                    "slots": [self.collector.slots.fd],
+                    "status": [self.status.fd],
+                    "weights": [self.synchronizer.shared.fd],
+                }
+                if self.is_central:
+                    self._take_lines(taken)
+                self.communicator = WorkerCommunicator()
+                taken.callback(self.communicator.close)
+                self._taken = taken.pop_all()
         except OSError as error:
             raise ParallelError(
                 f"the shared memory of the workers could not be made ({error}): use fewer workers "
                 "or games, or give the process more memory or file descriptors"
             ) from error
+
+    def _take_lines(self, taken: contextlib.ExitStack) -> None:
+        """What central inference needs: memory for requests, and a line to each worker."""
+        requests = SharedArrays(request_layout(self.config, self.capacity))
+        taken.callback(requests.close)
+        self._descriptors["requests"] = [requests.fd]
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        for _ in range(self.capacity):
+            server, worker = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self._pairs.append((taken.enter_context(server), taken.enter_context(worker)))
 
     def start(self) -> None:
         """Begin to look after the workers."""
@@ -131,12 +142,7 @@ class Supervisor:
         if self._thread.ident is not None:
             self._thread.join(timeout=30)
         self.communicator.stop(list(self.communicator.lines.values()))
-        self.communicator.close()
-        for pair in self._pairs:
-            for end in pair:
-                end.close()
-        for shared in self._memory:
-            shared.close()
+        self._taken.close()
 
     def raise_error(self) -> None:
         """Raise what made the workers fail for good, if they did."""

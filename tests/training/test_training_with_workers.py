@@ -1,0 +1,179 @@
+"""Whole runs whose moves are played by worker processes."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from keisei.training.metrics import MetricsReader
+from tests.training.conftest import (
+    assert_same,
+    assert_same_state,
+    finish,
+    name_of,
+    options,
+    state,
+    wait_for,
+    workers_of,
+)
+
+WORKERS = "training.parallel.enabled=true"
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The state after a run in one process, which nobody disturbed."""
+    folder = tmp_path_factory.mktemp("serial")
+    command = [sys.executable, "-m", "keisei", "train", "--name", "one", *options()]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run(command, cwd=folder, env=environment, check=True, timeout=200)
+    return state(folder / "runs" / "one")
+
+
+def test_training_with_workers_gives_the_same_weights_as_in_one_process(
+    keisei, tmp_path, undisturbed
+):
+    finish(keisei("train", "--name", "many", *options(WORKERS)))
+    assert_same_state(undisturbed, state(tmp_path / "runs" / "many"))
+    with MetricsReader(tmp_path / "runs" / "many" / "metrics.sqlite") as metrics:
+        assert max(value for _, value in metrics.series("first_ratio_error")) < 1e-3
+        assert max(value for _, value in metrics.series("first_clip_fraction")) == 0
+        assert 0 < metrics.latest()["workers_busy"] < 1
+        assert metrics.latest()["memory_mb"] > 100
+
+
+def test_a_training_is_the_same_bit_for_bit_when_workers_are_killed(keisei, tmp_path, undisturbed):
+    process = keisei("train", "--name", "a", *options(WORKERS))
+    wait_for(process, "512/2,048")
+    first = workers_of(process)
+    assert len(first) == 2
+    for pid in first:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(process, "1,024/2,048")
+    second = workers_of(process)
+    os.kill(second[0], signal.SIGKILL)
+    _, err = finish(process)
+    assert "SIGKILL" in err
+    assert_same_state(undisturbed, state(tmp_path / "runs" / "a"))
+    assert not any(name_of(pid).startswith("keisei-worker") for pid in first + second)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_stopped_training_with_workers_resumes_bit_for_bit(keisei, tmp_path, undisturbed, how):
+    process = keisei("train", "--name", "a", *options(WORKERS))
+    wait_for(process, "1,024/2,048")
+    process.send_signal(how)
+    process.communicate(timeout=60)
+    finish(keisei("train", "--resume", "a"))
+    assert_same_state(undisturbed, state(tmp_path / "runs" / "a"))
+
+
+def test_training_goes_on_in_one_process_when_workers_keep_dying_and_with_them_when_asked(
+    keisei, tmp_path, undisturbed
+):
+    process = keisei("train", "--name", "a", *options(WORKERS, "training.parallel.max_restarts=0"))
+    wait_for(process, "512/2,048")
+    os.kill(workers_of(process)[0], signal.SIGKILL)
+    wait_for(process, "1,024/2,048")
+    assert not workers_of(process)
+    process.send_signal(signal.SIGUSR1)
+    wait_for(process, "1,536/2,048")
+    assert len(workers_of(process)) == 2
+    _, err = finish(process)
+    assert "training goes on in one process" in err
+    assert f"kill -USR1 {process.pid}" in err
+    assert_same_state(undisturbed, state(tmp_path / "runs" / "a"))
+
+
+def test_where_workers_cannot_start_training_goes_on_in_one_process_and_says_why(
+    tmp_path, undisturbed
+):
+    settings = options(WORKERS, "training.parallel.inference=central")  # needs 30 descriptors
+    done = subprocess.run(
+        [sys.executable, "-m", "keisei", "train", "--name", "a", *settings],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32)),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Too many open files" in done.stderr
+    assert "training goes on in one process" in done.stderr
+    assert_same(undisturbed["agent"], state(tmp_path / "runs" / "a")["agent"])
+
+
+def test_a_full_dev_shm_does_not_matter(tmp_path, undisturbed):
+    fill = "mount -t tmpfs -o size=4k tmpfs /dev/shm && head -c 4096 /dev/zero > /dev/shm/full"
+    train = [sys.executable, "-m", "keisei", "train", "--name", "a", *options(WORKERS)]
+    command = ["unshare", "--mount", "sh", "-c", f'{fill} && exec "$@"', "sh", *train]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    try:
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200
+        )
+    except OSError as error:
+        pytest.skip(f"a file system of its own is not to be had: {error}")
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        pytest.skip("only root may mount a file system")
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    assert_same_state(undisturbed, state(tmp_path / "runs" / "a"))
+
+
+def test_async_training_learns_while_workers_play_and_records_how_far_they_lag(keisei, tmp_path):
+    settings = [WORKERS, "training.parallel.mode=async", "training.total_timesteps=8192"]
+    finish(keisei("train", "--name", "a", *options(*settings)))
+    assert state(tmp_path / "runs" / "a")["progress"]["steps"] >= 8192
+    with MetricsReader(tmp_path / "runs" / "a" / "metrics.sqlite") as metrics:
+        lags = [value for _, value in metrics.series("lag")]
+        assert 0 < max(lags) <= 4
+        assert metrics.latest()["restarts"] == 0
+
+
+def test_training_against_random_and_past_opponents_records_the_score(keisei, tmp_path):
+    shares = "training.parallel.opponent_shares={past: 0.5, random: 0.5}"
+    finish(keisei("train", "--name", "a", *options(WORKERS, shares)))
+    with MetricsReader(tmp_path / "runs" / "a" / "metrics.sqlite") as metrics:
+        names = metrics.names()
+        assert "score against random opponents" in names
+        assert "score against past opponents" in names
+
+
+def test_a_trace_shows_what_the_learner_and_every_worker_did_when(keisei, tmp_path):
+    process = keisei("train", "--trace", "trace.json", "--name", "a", *options(WORKERS))
+    wait_for(process, "1,024/2,048")
+    started = (tmp_path / "trace.json").read_text()
+    assert json.loads(started.rstrip(",\n") + "]")  # readable at any moment
+    finish(process)
+    events = json.loads((tmp_path / "trace.json").read_text())
+    rows = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    seen = {(rows[e["tid"]], e["name"]) for e in events if e["ph"] == "X"}
+    assert seen >= {
+        ("learner", "wait for rollouts"),
+        ("learner", "learn"),
+        ("learner", "evaluate"),
+        ("learner", "save"),
+        ("keisei-worker-0", "busy"),
+        ("keisei-worker-1", "waiting"),
+        ("keisei-worker-1", "syncing"),
+    }
+    for event in events:
+        assert event["ph"] == "M" or event["ts"] > 0
+
+
+def test_stopping_a_training_with_workers_saves_and_leaves_none_behind(keisei, tmp_path):
+    settings = ["training.parallel.enabled=true", "training.total_timesteps=1000000"]
+    process = keisei("train", "--name", "a", *options(*settings))
+    wait_for(process, "512/")
+    workers = workers_of(process)
+    process.send_signal(signal.SIGINT)
+    out, _ = finish(process)
+    assert "--resume a" in out
+    assert state(tmp_path / "runs" / "a")["progress"]["steps"] >= 512
+    assert not any(name_of(pid).startswith("keisei-worker") for pid in workers)
