@@ -39,6 +39,8 @@ class Watch:
         self.last_kill = time.monotonic()
         self.kills = self.collected = 0
         self.memory: list[int] = []
+        self.missing: set[int] = set()  # killed, and not yet replaced
+        self.back_after: list[float] = []  # seconds, from a kill until all are ready again
         self.problems: list[str] = []
         self.random = random.Random(1)
 
@@ -55,8 +57,13 @@ class Watch:
             self.problems.append(f"{now['total_rollouts']} rollouts were finished, {books} found")
         if any(not (rollout.values == rollout.values).all() for rollout in rollouts):
             self.problems.append("a rollout holds what nobody wrote")
+        pids = {row["pid"] for row in now["workers"].values()}
+        all_ready = now["queue_info"]["ready"] == len(pids) == self.manager.parallel.num_workers
+        if self.missing and all_ready and not self.missing & pids:
+            self.back_after.append(time.monotonic() - self.last_kill)
+            self.missing = set()
         if start - self.last_kill > self.kill_every:
-            self.kill([row["pid"] for row in now["workers"].values()])
+            self.kill(sorted(pids))
 
     def kill(self, pids: list[int]) -> None:
         """Kill one of the workers, or several, or stop one for good."""
@@ -67,6 +74,7 @@ class Watch:
         how = self.random.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP])
         for pid in victims:
             os.kill(pid, how)
+        self.missing = set(victims) if how == signal.SIGKILL else set()
         self.kills += len(victims)
 
     def growth(self) -> float:
@@ -108,6 +116,8 @@ def run(duration: float, kill_every: float, workers: int) -> dict[str, Any]:
         "kills": watch.kills,
         "restarts": restarts,
         "rollouts": watch.collected,
+        "median_seconds_until_back": statistics.median(watch.back_after or [0]),
+        "max_seconds_until_back": max(watch.back_after, default=0),
         "memory_mb": [round(used / 2**20) for used in watch.memory],
         "memory_growth": growth,
         "problems": watch.problems,

@@ -95,6 +95,7 @@ def collecting(manager: ParallelManager, seconds: float) -> Callable[[], int]:
 
     def run() -> int:
         nonlocal speed
+        manager.synchronize_models()
         start = time.perf_counter()
         rollouts = manager.collect_experiences(int(speed * seconds) or None)
         steps = sum(rollout.num_steps for rollout in rollouts)

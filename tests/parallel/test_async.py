@@ -1,7 +1,8 @@
 import numpy as np
+import pytest
 
 from keisei.core.policy import evaluate
-from keisei.training.parallel import ParallelManager
+from keisei.training.parallel import ParallelError, ParallelManager
 
 from .conftest import wait_for
 
@@ -53,6 +54,14 @@ def test_rollouts_that_lag_too_far_behind_are_dropped_and_counted(setup):
         statistics = manager.get_statistics()
         assert statistics["dropped_rollouts"] >= 4
         assert statistics["max_lag"] == 0
+
+
+def test_weights_that_were_never_handed_on_are_an_error_and_not_an_endless_wait(setup):
+    config, agent = setup("max_policy_lag=2")
+    with ParallelManager(config, agent) as manager:
+        agent.version = 3
+        with pytest.raises(ParallelError, match=r"3 versions old.*synchronize_models"):
+            manager.collect_experiences()
 
 
 def test_a_slow_worker_does_not_hold_up_the_others(setup):

@@ -120,6 +120,12 @@ class ParallelManager:
         supervisor, collector = self._running, self._running.collector
         version, start = self.agent.version, time.monotonic()
         steps = target_steps or self.parallel.update_steps
+        lag = version - supervisor.synchronizer.version
+        if lag > self.parallel.max_policy_lag:
+            raise ParallelError(
+                f"the workers' weights are {lag} versions old, and rollouts may lag by "
+                f"{self.parallel.max_policy_lag} (max_policy_lag): call synchronize_models() first"
+            )
         with supervisor.changed:
             collector.release()
             supervisor.want(steps)
