@@ -3,13 +3,20 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: train test lint format setup constraints clean
+.PHONY: train test coverage lint format setup constraints clean
 
 train: setup
 	$(BIN)/keisei train -c configs/quick.yaml
 
 test: setup
 	$(BIN)/pytest
+
+# How much of the parallel part the tests run, workers included.
+coverage: setup
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest tests/parallel
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --include 'keisei/training/parallel/*' --fail-under 90
 
 lint: setup
 	$(BIN)/ruff check .

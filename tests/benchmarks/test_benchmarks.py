@@ -20,6 +20,7 @@ from keisei.benchmarks import collect, env, learn
                 "scaling_2_workers",
                 "ratio_to_single_game",
                 "training_parallel_to_serial",
+                "weights_ms",
             ],
         ),
     ],
