@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from keisei.config_schema import cores
 from keisei.shogi.features import NUM_PLANES
 
+_THREADS = torch.get_num_threads()
+
 Forward = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
@@ -31,8 +33,14 @@ def keep_freed_memory() -> None:
 
 
 def share_cores(busy: int) -> None:
-    """Leave cores to so many other processes that are busy all the time; one is the least."""
-    torch.set_num_threads(max(1, min(torch.get_num_threads(), cores() - busy)))
+    """Leave cores to so many other processes that are busy all the time; one thread is the least.
+
+    >>> share_cores(cores())
+    >>> torch.get_num_threads()
+    1
+    >>> share_cores(0)  # all that there were at the start
+    """
+    torch.set_num_threads(max(1, min(_THREADS, cores() - busy)))
 
 
 def traced(network: nn.Module, batch_size: int) -> Forward:

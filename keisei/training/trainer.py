@@ -83,10 +83,12 @@ class Trainer:
             self._states = self.shard_states()
             self.workers.shutdown()
             self.workers = None
+            share_cores(0)
 
     def collect(self) -> list[FinishedGame]:
         """Fill the buffer with what an update learns from, wherever it is played."""
         if self.workers:
+            before = self.shard_states()
             try:
                 self.workers.synchronize_models()
                 for rollout in self.workers.collect_experiences():
@@ -95,6 +97,7 @@ class Trainer:
             except ParallelError as error:
                 self.buffer.clear()
                 self._go_on_serially(error)
+                self._states = before  # some shards may have gone on, and for nothing
         return self.collect_serial()
 
     def _go_on_serially(self, error: ParallelError) -> None:

@@ -1,0 +1,39 @@
+import pytest
+import torch
+
+from keisei.config_schema import load_config
+from keisei.core.ppo_agent import PPOAgent
+from keisei.core.runtime import keep_freed_memory, traced, tracing_pays
+
+
+@pytest.mark.parametrize("head", ["from_to", "flat"])
+def test_a_traced_network_gives_the_same_bits_for_any_batch_and_for_new_weights(head):
+    size = ["model.se_ratio=0.25", "model.width=16", f"model.policy_head={head}"]
+    network = PPOAgent(load_config(overrides=size), "cpu").network
+    forward = traced(network, 8)
+    for _ in range(2):
+        for batch in (8, 1, 5):
+            planes = torch.rand(batch, 46, 9, 9)
+            with torch.inference_mode():
+                for one, two in zip(network(planes), forward(planes), strict=True):
+                    assert torch.equal(one, two)
+        for weight in network.parameters():
+            weight.data.add_(torch.randn_like(weight) * 0.1)
+
+
+def test_a_network_that_cannot_be_traced_is_run_as_it_is():
+    class Untraceable(torch.nn.Module):
+        def forward(self, planes):
+            raise RuntimeError("not today")
+
+    assert tracing_pays(Untraceable(), 4, seconds=0.01) is False
+    assert tracing_pays(PPOAgent(load_config(), "cpu").network, 4, seconds=0.01) in (True, False)
+
+
+def test_keeping_freed_memory_changes_no_number():
+    network = PPOAgent(load_config(), "cpu").network
+    planes = torch.rand(4, 46, 9, 9)
+    before = network(planes)
+    keep_freed_memory()
+    for one, two in zip(before, network(planes), strict=True):
+        assert torch.equal(one, two)
