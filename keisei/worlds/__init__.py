@@ -39,9 +39,7 @@ __all__ = [
 ]
 
 
-def make_environment(
-    world: str | World, overrides: Iterable[str] = ()
-) -> Environment:
+def make_environment(world: str | World, overrides: Iterable[str] = ()) -> Environment:
     """A world with its agents, by name or ready-made, with settings such as "copies=128".
 
     `parallel.enabled=false` gives the plain `Environment`.

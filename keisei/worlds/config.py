@@ -17,6 +17,7 @@ from pydantic import Field, ValidationError
 from keisei.config_schema import ConfigError, Section
 
 AgentKind = Literal["double_dqn", "ppo", "random"]
+_LEARNERS: list[AgentKind] = ["double_dqn"]
 
 
 class LearnerSettings(Section):
@@ -106,7 +107,7 @@ class WorldRunConfig(Section):
         "sees what the one before did, which cannot be batched over agents.",
     )
     agents: list[AgentKind] = Field(
-        default_factory=lambda: ["double_dqn"],
+        _LEARNERS,
         min_length=1,
         description="Who the agents are; a list shorter than their number is repeated.",
     )

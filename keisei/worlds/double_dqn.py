@@ -37,7 +37,8 @@ class DoubleDQN(Algorithm):
         (1.0, 0.525, 0.05)
         """
         start, end = self.settings.epsilon_start, self.settings.epsilon_end
-        return start + (end - start) * min(epoch / self.settings.epsilon_epochs, 1.0)
+        share = min(epoch / self.settings.epsilon_epochs, 1.0)
+        return start * (1 - share) + end * share
 
     def choose(
         self, scores: npt.NDArray[np.float32], streams: RandomStreams, epoch: int

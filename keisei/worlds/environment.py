@@ -16,7 +16,6 @@ from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.models import Ints, Learner
 from keisei.worlds.world import World
 
-
 Self = TypeVar("Self", bound="Environment")
 
 
@@ -172,5 +171,3 @@ class Environment:
         self.epoch, self.turn = state["epoch"], state["turn"]
         self.losses = dict(state["losses"])
         self.failed_trainings = state["failed_trainings"]
-
-

@@ -6,14 +6,12 @@ nothing between trainings. If it is killed or hangs, the next training starts an
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import logging
 import os
-import signal
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
@@ -21,9 +19,11 @@ import torch
 
 from keisei.training.parallel.shared_memory import Layout, SharedArrays
 from keisei.worlds.algorithm import Algorithm, Trained
-from keisei.worlds.learning import HereLearning, Outcome, TrainingFailed, train_chunks
+from keisei.worlds.learning import HereLearning, Outcome, TrainingFailed
 from keisei.worlds.memory import Arrays
 from keisei.worlds.stack import State, assign, clone
+
+log = logging.getLogger(__name__)
 
 START_TIMEOUT = 120.0
 STOP_TIMEOUT = 3.0
@@ -65,13 +65,16 @@ class ProcessLearning(HereLearning):
     """Trains in a process of its own while the caller goes on."""
 
     process: subprocess.Popen[bytes] | None = None
+    _is_new = True  # it has not answered yet
 
     def begin(self, state: State, batches: Arrays) -> None:
         steps = batches["action"].shape[1]
+        if self.process is not None and self.process.poll() is not None:
+            log.warning("the process of %s is gone, and another takes its place", self.name)
         if self.process is None or self.process.poll() is not None or steps > self._room:
             self.close()
             self._start(state, batches)
-        assign(_states(self._memory), state)
+        assign(states_in(self._memory), state)
         for name, array in batches.items():
             self._memory[f"batch.{name}"][:, :steps] = array
         with contextlib.suppress(OSError):  # it is gone: `finish` will see, and say so
@@ -92,7 +95,7 @@ class ProcessLearning(HereLearning):
         self._is_new = False
         if isinstance(answer, Failed):
             raise TrainingFailed(f"{self.name} failed: {answer.reason}")
-        return Outcome(clone(_states(self._memory)), answer.trained, answer.start, answer.end)
+        return Outcome(clone(states_in(self._memory)), answer.trained, answer.start, answer.end)
 
     def close(self) -> None:
         """End the process and give the memory back."""
@@ -119,7 +122,7 @@ class ProcessLearning(HereLearning):
         with ours, theirs:
             fds = (theirs.fileno(), self._memory.fd)
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "keisei.worlds.learner_process", *map(str, fds)],
+                [sys.executable, "-m", "keisei.worlds.learner_worker", *map(str, fds)],
                 pass_fds=fds,
                 stdin=subprocess.DEVNULL,
                 # One thread, told before PyTorch loads; waiting threads must not spin.
@@ -131,7 +134,7 @@ class ProcessLearning(HereLearning):
         self._is_new = True
 
 
-def _states(memory: SharedArrays) -> State:
+def states_in(memory: SharedArrays) -> State:
     """The states in the shared memory, in place."""
     prefix = "state."
     return {
@@ -141,7 +144,7 @@ def _states(memory: SharedArrays) -> State:
     }
 
 
-def _batches(memory: SharedArrays, steps: int) -> Arrays:
+def batches_in(memory: SharedArrays, steps: int) -> Arrays:
     """The minibatches in the shared memory, in place."""
     prefix = "batch."
     return {
@@ -149,39 +152,3 @@ def _batches(memory: SharedArrays, steps: int) -> Arrays:
         for name in memory.layout
         if name.startswith(prefix)
     }
-
-
-def serve(connection: Connection, memory_fd: int) -> None:
-    """Train whenever asked, until the parent closes the pipe."""
-    welcome = connection.recv()
-    assert isinstance(welcome, Welcome)
-    memory = SharedArrays(welcome.layout, memory_fd)
-    while True:
-        message = connection.recv()
-        assert isinstance(message, Train)
-        try:
-            start = time.monotonic()
-            new = clone(_states(memory))
-            batches = _batches(memory, message.steps)
-            trained = train_chunks(welcome.algorithm, new, batches, welcome.chunk)
-            assign(_states(memory), new)
-            answer: Done | Failed = Done(trained, start, time.monotonic())
-        except Exception as error:
-            answer = Failed(f"{type(error).__name__}: {error}")
-        connection.send(answer)
-
-
-def main() -> None:
-    """Run a learner's process; `ProcessLearning` starts this."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
-    parser = argparse.ArgumentParser()
-    parser.add_argument("connection", type=int)
-    parser.add_argument("memory", type=int)
-    fds = parser.parse_args()
-    torch.set_num_threads(1)
-    with contextlib.suppress(EOFError, OSError):  # the parent is gone: nobody to work for
-        serve(Connection(fds.connection), fds.memory)
-
-
-if __name__ == "__main__":
-    main()

@@ -130,7 +130,8 @@ class Learner(Model):
         turns = algorithm.memory_turns(copies, turns_per_training)
         self.memory: Buffer = Buffer(turns, copies, view.shape, view.dtype, algorithm.extras)
         self.copies, self.epoch = copies, 0
-        self.turns = 0  # since the last training
+        self.turns = 0  # remembered since the last training began
+        self._trained = False  # on these turns
         self.owed = 0.0  # training steps
         self.failures = 0  # training steps that came to nothing
         self._extras: dict[str, Any] = {}
@@ -159,7 +160,8 @@ class Learner(Model):
 
     def remember(self, state: Any, action: Any, reward: Any, done: Any) -> None:
         self.memory.add(state, action, reward, done, **self._extras)
-        self.turns += 1
+        self.turns = 1 if self._trained else self.turns + 1
+        self._trained = False
         self.owed += self.copies * self.algorithm.settings.replay_ratio
 
     def draw_due(self) -> Arrays | None:
@@ -171,9 +173,10 @@ class Learner(Model):
         """So many minibatches, drawn from this agent's memory alone by its own stream."""
         if len(self.memory) < 2:
             return None
-        batches = self.algorithm.draw(self.memory, steps, min(self.turns, len(self.memory)), self.rng)
+        turns = min(self.turns, len(self.memory))
+        batches = self.algorithm.draw(self.memory, steps, turns, self.rng)
         self.owed = max(self.owed - steps, 0.0)
-        self.turns = 0
+        self._trained = True
         return batches
 
     def train_step(self) -> float | None:
@@ -198,7 +201,7 @@ class Learner(Model):
             "memory": self.memory.get_buffer_snapshot(),
             "streams": self.streams.state.copy(),
             "rng": self.rng.bit_generator.state,
-            "counts": [self.epoch, self.turns, self.owed, self.failures],
+            "counts": [self.epoch, self.turns, self.owed, self.failures, self._trained],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -209,4 +212,4 @@ class Learner(Model):
         self.memory.load_buffer_snapshot(state["memory"])
         self.streams.state = state["streams"].copy()
         self.rng.bit_generator.state = state["rng"]
-        self.epoch, self.turns, self.owed, self.failures = state["counts"]
+        self.epoch, self.turns, self.owed, self.failures, self._trained = state["counts"]

@@ -46,7 +46,7 @@ class Team:
             learner.state = rows(stack, row, row + 1)
         return cls(learners[0].algorithm, [agent.index for agent, _ in members], learners, stack)
 
-    def act(self, states: Sequence[npt.NDArray[Any]]) -> list[Ints]:
+    def act(self, states: Sequence[npt.NDArray[Any]] | npt.NDArray[Any]) -> list[Ints]:
         """The actions of all members: one product, then each chooses by its own stream."""
         with torch.inference_mode():
             inputs = self.algorithm.view.encode(np.stack([states[i] for i in self.agents]))
@@ -85,9 +85,9 @@ class ParallelEnvironment(Environment):
     2
 
     Learning beside collecting (`async_learning`) goes in steps: at the end of an interval the
-    weights of the training before are taken over, whole; minibatches are drawn for the next one; and
-    it runs while the next interval is collected. So what comes out depends on the seed, never on
-    who was faster.
+    weights of the training before are taken over, whole; minibatches are drawn for the next one;
+    and it runs while the next interval is collected. So what comes out depends on the seed, never
+    on who was faster.
     """
 
     def __init__(

@@ -64,7 +64,7 @@ class PPO(Algorithm):
 
     def draw(self, memory: Buffer, steps: int, turns: int, rng: np.random.Generator) -> Arrays:
         """Each step is drawn once before any is drawn again."""
-        data = memory.newest(max(turns, 1))
+        data = memory.newest(turns)
         settings = self.settings
         advantages = gae(
             data["reward"], data["value"], data["done"], settings.gamma, settings.lambda_gae

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from keisei.errors import KeiseiError
+from keisei.worlds.cleanup import Cleanup
 from keisei.worlds.config import WorldRunConfig
+from keisei.worlds.stag_hunt import StagHunt
+from keisei.worlds.tag import Tag
 from keisei.worlds.treasure_hunt import TreasureHunt
 from keisei.worlds.world import World
 
-WORLDS: dict[str, type[World]] = {world.name: world for world in (TreasureHunt,)}
+WORLDS: dict[str, type[World]] = {
+    world.name: world for world in (TreasureHunt, Cleanup, Tag, StagHunt)
+}
 
 
 def make_world(config: WorldRunConfig) -> World:

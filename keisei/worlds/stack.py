@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 
@@ -24,7 +25,7 @@ def new_mlp(sizes: Sequence[int], generator: torch.Generator) -> State:
     torch.Size([1, 5, 2])
     """
     state = {}
-    for layer, (inputs, outputs) in enumerate(zip(sizes, sizes[1:])):  # noqa: B905  # pairs
+    for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
         bound = (6 / inputs) ** 0.5 if layer < len(sizes) - 2 else (3 / inputs) ** 0.5 / 10
         uniform = torch.rand(1, inputs, outputs, generator=generator)
         state[f"w{layer}"] = (uniform * 2 - 1) * bound
