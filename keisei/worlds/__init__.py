@@ -16,8 +16,8 @@ from keisei.worlds.agents import Agent, make_agents
 from keisei.worlds.config import WorldRunConfig, load_world_config
 from keisei.worlds.environment import Environment, EpochResult
 from keisei.worlds.memory import Buffer, ThreadSafeBuffer
-from keisei.worlds.parallel_environment import ParallelEnvironment
-from keisei.worlds.registry import WORLDS, make_world
+from keisei.worlds.parallel_environment import ParallelEnvironment, build
+from keisei.worlds.registry import WORLDS, AnyWorld, make_world
 from keisei.worlds.world import Entity, World, WorldSettings
 
 __all__ = [
@@ -39,13 +39,11 @@ __all__ = [
 ]
 
 
-def make_environment(world: str | World, overrides: Iterable[str] = ()) -> Environment:
+def make_environment(world: str | AnyWorld, overrides: Iterable[str] = ()) -> Environment:
     """A world with its agents, by name or ready-made, with settings such as "copies=128".
 
     `parallel.enabled=false` gives the plain `Environment`.
     """
     name = world if isinstance(world, str) else world.name
     config = load_world_config(name, overrides=overrides)
-    place = make_world(config) if isinstance(world, str) else world
-    kind = ParallelEnvironment if config.parallel.enabled else Environment
-    return kind(place, make_agents(config, place), config)
+    return build(config, world=None if isinstance(world, str) else world)

@@ -12,7 +12,7 @@ from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.double_dqn import DoubleDQN
 from keisei.worlds.models import Ints, Learner, Model, RandomModel
 from keisei.worlds.ppo import PPO
-from keisei.worlds.world import World
+from keisei.worlds.registry import AnyWorld
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Agent:
     def name(self) -> str:
         return f"agent_{self.index}"
 
-    def pov(self, world: World) -> npt.NDArray[Any]:
+    def pov(self, world: AnyWorld) -> npt.NDArray[Any]:
         """What it sees in each copy."""
         return world.pov(self.index)
 
@@ -34,7 +34,7 @@ class Agent:
         """What it does about it."""
         return self.model.act(state)
 
-    def act(self, world: World, action: Ints) -> None:
+    def act(self, world: AnyWorld, action: Ints) -> None:
         """Do it; the world keeps the rewards until the turn is over."""
         world.act(self.index, action)
 
@@ -43,13 +43,13 @@ class Agent:
         self.model.remember(state, action, reward, done)
 
 
-def make_agents(config: WorldRunConfig, world: World) -> list[Agent]:
+def make_agents(config: WorldRunConfig, world: AnyWorld) -> list[Agent]:
     """The agents of a run, each with a seed of its own."""
     kinds = [config.agents[i % len(config.agents)] for i in range(world.num_agents)]
     return [Agent(i, _make_model(kind, i, config, world)) for i, kind in enumerate(kinds)]
 
 
-def _make_model(kind: str, index: int, config: WorldRunConfig, world: World) -> Model:
+def _make_model(kind: str, index: int, config: WorldRunConfig, world: AnyWorld) -> Model:
     seed = int(np.random.SeedSequence([config.seed, index + 1]).generate_state(1)[0])
     view, actions = world.views[index], world.num_actions[index]
     if kind == "random":

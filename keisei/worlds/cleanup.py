@@ -14,11 +14,11 @@ class CleanupSettings(WorldSettings):
     """What cleanup can be told."""
 
     num_agents: int = Field(5, ge=1, le=200, description="Agents in the world.")
-    height: int = Field(18, ge=6, le=200, description="Rows of the grid, walls included.")
-    width: int = Field(25, ge=9, le=200, description="Columns of the grid, walls included.")
+    height: int = Field(13, ge=6, le=200, description="Rows of the grid, walls included.")
+    width: int = Field(17, ge=9, le=200, description="Columns of the grid, walls included.")
     max_turns: int = Field(200, ge=1, description="Turns of an episode.")
     river_width: int = Field(4, ge=1, description="Columns of the river, at the left.")
-    orchard_width: int = Field(6, ge=1, description="Columns of the orchard, at the right.")
+    orchard_width: int = Field(5, ge=1, description="Columns of the orchard, at the right.")
     dirt_chance: float = Field(
         0.5, ge=0, le=1, description="Chance, each turn, that a river cell becomes dirty."
     )
@@ -38,7 +38,7 @@ class Cleanup(World):
     >>> world = Cleanup(copies=2, seed=1)
     >>> world.reset()
     >>> world.dirt_share().tolist()  # an episode begins with a river as dirty as can be borne
-    [0.40625, 0.40625]
+    [0.4090909090909091, 0.4090909090909091]
     """
 
     name = "cleanup"

@@ -14,7 +14,7 @@ from keisei.training.trace import Trace
 from keisei.worlds.agents import Agent
 from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.models import Ints, Learner
-from keisei.worlds.world import World
+from keisei.worlds.registry import AnyWorld
 
 Self = TypeVar("Self", bound="Environment")
 
@@ -40,7 +40,7 @@ class Environment:
 
     def __init__(
         self,
-        world: World,
+        world: AnyWorld,
         agents: Sequence[Agent],
         config: WorldRunConfig,
         trace: Trace | None = None,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from keisei.training.trace import Trace
-from keisei.worlds.agents import Agent
+from keisei.worlds.agents import Agent, make_agents
 from keisei.worlds.algorithm import Algorithm
 from keisei.worlds.calibration import best_chunk
 from keisei.worlds.config import WorldRunConfig
@@ -22,8 +22,8 @@ from keisei.worlds.learner_process import ProcessLearning
 from keisei.worlds.learning import HereLearning, ThreadLearning, TrainingFailed
 from keisei.worlds.memory import Arrays
 from keisei.worlds.models import Ints, Learner
+from keisei.worlds.registry import AnyWorld, make_world
 from keisei.worlds.stack import State, assign, join, rows
-from keisei.worlds.world import World
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class ParallelEnvironment(Environment):
 
     def __init__(
         self,
-        world: World,
+        world: AnyWorld,
         agents: Sequence[Agent],
         config: WorldRunConfig,
         trace: Trace | None = None,
@@ -235,3 +235,12 @@ def _whole(drawn: Sequence[Arrays | None]) -> list[Arrays]:
 
 def _stacked(batches: Sequence[Arrays]) -> Arrays:
     return {name: np.stack([one[name] for one in batches]) for name in batches[0]}
+
+
+def build(
+    config: WorldRunConfig, trace: Trace | None = None, world: AnyWorld | None = None
+) -> Environment:
+    """The world (if none is given) and agents of these settings, in the way that they ask for."""
+    world = world or make_world(config)
+    kind = ParallelEnvironment if config.parallel.enabled else Environment
+    return kind(world, make_agents(config, world), config, trace)

@@ -245,6 +245,12 @@ class World:
             for row in range(settings.height)
         ]
 
+    def places(self, copy: int = 0) -> list[tuple[int, int]]:
+        """Where the agents of a copy stand: (row, column)."""
+        pad = self.settings.vision
+        cells = (self.positions[:, copy] - self.first_cell[copy]).tolist()
+        return [(cell // self._stride - pad, cell % self._stride - pad) for cell in cells]
+
     def __str__(self) -> str:
         """The first copy, as letters."""
         rows = self.cells_of(0)
