@@ -136,10 +136,10 @@ def benchmark_collect(
 @benchmark.command("worlds")
 def benchmark_worlds(json: JsonFile = None) -> None:
     """Turns/s of many agents and copies at once, beside one agent after another."""
-    from keisei.benchmarks import worlds
+    from keisei.benchmarks.worlds import run
 
     with readable_errors():
-        worlds.run(json)
+        run(json)
 
 
 def main() -> None:

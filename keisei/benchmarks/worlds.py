@@ -105,15 +105,18 @@ def _publish(rates: dict[str, list[float]], json_file: Path | None) -> None:
     acting = median_ratio(rates, "parallel", "sequential")
     learning = median_ratio(rates, "learning_parallel", "learning_sequential")
     saved = 1 - 1 / median_ratio(rates, "async", "waiting")
+    beside_sorrel = {
+        "parallel_to_sorrel": median["parallel"] / SORREL["treasure_hunt"],
+        "learning_to_sorrel": median["learning_parallel"] / SORREL["treasure_hunt"],
+        "cleanup_to_sorrel": median["cleanup_10"] / SORREL["cleanup"],
+    }
     result = {
         "copies": COPIES,
         "turns_per_s": median,
         "parallel_to_sequential": acting,
         "learning_parallel_to_sequential": learning,
         "async_epoch_time_saved": saved,
-        "parallel_to_sorrel": median["parallel"] / SORREL["treasure_hunt"],
-        "learning_to_sorrel": median["learning_parallel"] / SORREL["treasure_hunt"],
-        "cleanup_to_sorrel": median["cleanup_10"] / SORREL["cleanup"],
+        **beside_sorrel,
     }
     rows = [
         ("2 agents, 1 copy, one after another", f"{median['sequential']:,.0f} turns/s"),
@@ -128,8 +131,7 @@ def _publish(rates: dict[str, list[float]], json_file: Path | None) -> None:
         ("cleanup, 10 agents", f"{median['cleanup_10']:,.0f} turns/s"),
         (
             "beside Sorrel: acting, learning, cleanup",
-            "{parallel_to_sorrel:.0f}, {learning_to_sorrel:.0f}, {cleanup_to_sorrel:.0f}"
-            " times".format(**result),
+            ", ".join(f"{times:.0f}" for times in beside_sorrel.values()) + " times",
         ),
     ]
     publish("Treasure hunt, double DQN, one thread a process", rows, result, json_file)

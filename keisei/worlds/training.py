@@ -5,6 +5,7 @@
     runs/<name>/
       config.yaml            all settings
       metrics.sqlite         returns and losses of every agent, speed, events
+      tensorboard/           the same numbers for TensorBoard
       checkpoints/           step_000000123456.pt: weights, memories, random states, the world
       learning_curve.png     the returns of every agent
 """
@@ -15,7 +16,6 @@ import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,13 +23,13 @@ import yaml
 
 from keisei.errors import KeiseiError
 from keisei.training.checkpoint import CheckpointStore
-from keisei.training.metrics import MetricsStore
+from keisei.training.metrics import MetricsStore, TensorBoardWriter
 from keisei.training.run import Run
 from keisei.training.stopping import Stopper
 from keisei.training.trace import Trace
 from keisei.worlds.config import WorldRunConfig, load_world_config
 from keisei.worlds.curves import draw_returns
-from keisei.worlds.display import make_display
+from keisei.worlds.display import Lines, make_display
 from keisei.worlds.environment import EpochResult
 from keisei.worlds.parallel_environment import build
 from keisei.worlds.registry import make_world
@@ -78,6 +78,7 @@ class WorldTraining:
         with self.run.lock(), MetricsStore(self.run.metrics_path) as metrics, Stopper() as stopper:
             metrics.truncate_after(self.steps)  # of a lost epoch; it would stand there twice
             metrics.log_event("info", f"started at epoch {environment.epoch}")
+            tensorboard = TensorBoardWriter(self.run.tensorboard_dir, self.steps or None)
             try:
                 if self.random_return is None:
                     self.random_return = measure_random(self.config)
@@ -85,24 +86,27 @@ class WorldTraining:
                 display.start()
                 # An epoch takes a second or so: a stop waits for its end, and nothing is lost.
                 while environment.epoch < self.config.epochs and stopper.requested is None:
-                    self._epoch(metrics, display)
+                    self._epoch(metrics, tensorboard, display)
                 finished = environment.epoch >= self.config.epochs
                 if finished:
                     environment.finish()
                 self._save(metrics)
             finally:
                 display.stop()
+                tensorboard.close()
                 environment.close()
                 self.trace.close()
         draw_returns(self.run.metrics_path, self.run.learning_curve_path, self.run.name)
         display.farewell(finished)
         return finished
 
-    def _epoch(self, metrics: MetricsStore, display: Any) -> None:
+    def _epoch(self, metrics: MetricsStore, tensorboard: TensorBoardWriter, display: Lines) -> None:
         before, start = self.steps, time.perf_counter()
         result = self.environment.run_epoch()
         self.turns_per_s = (self.steps - before) / (time.perf_counter() - start)
-        metrics.log(self.steps, self._numbers(result))
+        numbers = self._numbers(result)
+        metrics.log(self.steps, numbers)
+        tensorboard.log(self.steps, numbers)
         display.update(result)
         if self.environment.epoch % self.config.checkpoint_interval == 0:
             self._save(metrics)
