@@ -160,7 +160,8 @@ class Environment:
             "turn": self.turn,
             "losses": dict(self.losses),
             "failed_trainings": self.failed_trainings,
-            "ready": {},  # trained, but not yet taken over: only where learning goes on beside
+            "ready": {},  # what only a ParallelEnvironment has
+            "chunks": {},
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -103,8 +103,15 @@ class ParallelEnvironment(Environment):
         for agent, learner in self.learners:
             teams.setdefault(learner.algorithm, []).append((agent, learner))
         self.teams = [Team.of(members) for members in teams.values()]
-        self.groups: list[Group] = []  # made at the first training, when there is data to measure
+        # By team; formed at the first training, when there is data to measure with.
+        self._groups: dict[int, list[Group]] = {}
+        self._chunks: dict[int, int] = {}  # how many of a team are stacked; kept on resume
         self._ready: dict[int, dict[str, Any]] = {}  # by agent: trained, but not yet taken over
+
+    @property
+    def groups(self) -> list[Group]:
+        """Who is trained together."""
+        return [group for groups in self._groups.values() for group in groups]
 
     # -- acting --------------------------------------------------------------------------------
 
@@ -143,13 +150,13 @@ class ParallelEnvironment(Environment):
     def train(self) -> None:
         """Start the training that is due; without `async_learning`, wait for it as well."""
         self.finish()
-        drawn = {id(team): [learner.draw_due() for learner in team.learners] for team in self.teams}
-        due = {name: whole for name, part in drawn.items() if (whole := _whole(part))}
-        if due and not self.groups:
-            for team in self.teams:
-                self.groups += self._form_groups(team, due[id(team)])
-        for group in self.groups:
-            if batches := due.get(id(group.team)):
+        for number, team in enumerate(self.teams):
+            batches = _whole([learner.draw_due() for learner in team.learners])
+            if not batches:
+                continue
+            if number not in self._groups:
+                self._groups[number] = self._form_groups(number, batches)
+            for group in self._groups[number]:
                 group.worker.begin(group.state, _stacked(batches[group.first : group.last]))
                 group.under_way = True
         if not self.parallel.async_learning:
@@ -167,7 +174,7 @@ class ParallelEnvironment(Environment):
     def close(self) -> None:
         for group in self.groups:
             group.worker.close()
-        self.groups = []
+        self._groups = {}
 
     def _await_all(self) -> None:
         """Wait for each worker; what fails or hangs is said and counted, and collection goes on."""
@@ -190,11 +197,13 @@ class ParallelEnvironment(Environment):
                     "failed": int(outcome.trained.failed[row]),
                 }
 
-    def _form_groups(self, team: Team, batches: list[Arrays]) -> list[Group]:
+    def _form_groups(self, number: int, batches: list[Arrays]) -> list[Group]:
         """Who of a team is trained together, where, and in stacks of how many."""
-        chunk = 1
-        if self.parallel.parallel_training:
-            chunk = best_chunk(team.algorithm, team.stack, _stacked(batches))
+        team = self.teams[number]
+        if not self.parallel.parallel_training:
+            self._chunks[number] = 1
+        elif number not in self._chunks:
+            self._chunks[number] = best_chunk(team.algorithm, team.stack, _stacked(batches))
         kind: type[HereLearning] = HereLearning
         workers = 1
         if self.parallel.async_learning or self._in_processes():
@@ -206,7 +215,8 @@ class ParallelEnvironment(Environment):
         for part in np.array_split(np.arange(len(team.agents)), workers):
             first, last = int(part[0]), int(part[-1]) + 1
             name = "learner of " + ", ".join(str(agent) for agent in team.agents[first:last])
-            groups.append(Group(team, first, last, kind(name, team.algorithm, chunk)))
+            worker = kind(name, team.algorithm, self._chunks[number])
+            groups.append(Group(team, first, last, worker))
         return groups
 
     def _in_processes(self) -> bool:
@@ -219,12 +229,14 @@ class ParallelEnvironment(Environment):
     def state_dict(self) -> dict[str, Any]:
         """As in `Environment`; a training under way is waited for, and kept but not taken over."""
         self._await_all()
-        return {**super().state_dict(), "ready": dict(self._ready)}
+        beside = {"ready": dict(self._ready), "chunks": dict(self._chunks)}
+        return {**super().state_dict(), **beside}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._await_all()  # what was under way is of another past
         super().load_state_dict(state)
         self._ready = dict(state["ready"])
+        self._chunks = dict(state["chunks"])  # measured anew, it might change the last bits
 
 
 def _whole(drawn: Sequence[Arrays | None]) -> list[Arrays]:

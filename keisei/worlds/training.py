@@ -13,6 +13,8 @@
 from __future__ import annotations
 
 import logging
+import math
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -120,6 +122,7 @@ class WorldTraining:
             "return": float(result.returns.mean()),
             "turns_per_s": self.turns_per_s,
             "failed_trainings": self.environment.failed_trainings,
+            "memory_mb": memory_in_use() / 1e6,
         }
 
     def _save(self, metrics: MetricsStore) -> None:
@@ -129,6 +132,15 @@ class WorldTraining:
         }
         path = self.checkpoints.save(self.steps, state)
         metrics.log_event("info", f"saved {path.name}")
+
+
+def memory_in_use() -> float:
+    """Bytes of memory that this process holds (Linux; elsewhere nan)."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return math.nan
+    return float(pages * os.sysconf("SC_PAGE_SIZE"))
 
 
 def measure_random(config: WorldRunConfig) -> list[float]:

@@ -62,8 +62,7 @@ def stop_after_4_epochs(monkeypatch):
 def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_weights(
     keisei, tmp_path, mode, stop_after_4_epochs
 ):
-    # How learners are stacked is measured anew at each start, and may change the last bits.
-    settings = options("parallel.parallel_training=false", *mode)
+    settings = options(*mode)
     stopped = keisei("train", "treasure_hunt", "--name", "cut", *settings)
     assert "Stopped at epoch 4. All is saved" in stopped.stdout
     assert "--resume cut" in stopped.stdout
