@@ -1,13 +1,15 @@
-"""How many learners to train in one stack: measured on this machine, with these networks.
+"""How to train the learners of a team: measured on this machine, with these networks.
 
 A stack saves the cost of many small calls; for large steps it is slower than a plain loop, because
 more numbers than the processor's cache holds are walked through at once. Where the one becomes the
-other depends on the machine, so a few steps are timed at the start.
+other depends on the machine, so a few steps are timed at the start. And where a training takes
+long, processes share it out over the cores.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,17 +19,30 @@ from keisei.worlds.memory import Arrays
 from keisei.worlds.stack import State, clone
 
 ROUNDS = 3
+WORTH_PROCESSES = 0.3  # seconds of a training; below that, handing it over costs what it saves
 
 
-def best_chunk(algorithm: Algorithm, state: State, batches: Arrays) -> int:
-    """The number of agents to train in one stack: 1 is a loop, all of them one stack.
+@dataclass(frozen=True)
+class Plan:
+    """How a team is trained."""
 
-    The batches [agents, steps, batch, ...] are real ones; the state is not changed.
-    """
+    chunk: int  # agents in one stack: 1 is a plain loop
+    in_processes: bool
+
+
+def calibrate(algorithm: Algorithm, state: State, batches: Arrays, cores: int) -> Plan:
+    """The fastest plan for these batches [agents, steps, batch, ...]; the state is not changed."""
+    agents, steps = batches["action"].shape[:2]
+    times = _time_chunks(algorithm, state, batches)
+    chunk = min(times, key=lambda size: times[size])
+    several = min(agents, cores) > 1
+    return Plan(chunk, several and times[chunk] * steps > WORTH_PROCESSES)
+
+
+def _time_chunks(algorithm: Algorithm, state: State, batches: Arrays) -> dict[int, float]:
+    """Seconds that one training step of all agents takes, in stacks of each size."""
     agents = len(batches["action"])
     sizes = sorted({1, *(size for size in (4, 16, 64) if size < agents), agents})
-    if len(sizes) == 1:
-        return 1
     one_step = {name: array[:, :1] for name, array in batches.items()}
     spare = clone(state)
     times = dict.fromkeys(sizes, np.inf)
@@ -37,4 +52,4 @@ def best_chunk(algorithm: Algorithm, state: State, batches: Arrays) -> int:
             train_chunks(algorithm, spare, one_step, size)
             if round_number:  # the first calls set up PyTorch's kernels
                 times[size] = min(times[size], time.perf_counter() - start)
-    return min(sizes, key=lambda size: times[size])
+    return times

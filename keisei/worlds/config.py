@@ -85,10 +85,11 @@ class ParallelWorldsConfig(Section):
     )
 
     def workers_for(self, agents: int) -> int:
-        """How many learner threads or processes; one core is left for who collects."""
+        """How many learner threads or processes; one core is left for who collects meanwhile."""
         if self.num_workers is not None:
             return min(self.num_workers, agents)
-        return max(1, min(agents, (os.cpu_count() or 1) - 1))
+        cores = (os.cpu_count() or 1) - (1 if self.async_learning else 0)
+        return max(1, min(agents, cores))
 
 
 class WorldRunConfig(Section):

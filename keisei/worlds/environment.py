@@ -161,7 +161,7 @@ class Environment:
             "losses": dict(self.losses),
             "failed_trainings": self.failed_trainings,
             "ready": {},  # what only a ParallelEnvironment has
-            "chunks": {},
+            "plans": {},
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

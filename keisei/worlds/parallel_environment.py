@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import torch
 from keisei.training.trace import Trace
 from keisei.worlds.agents import Agent, make_agents
 from keisei.worlds.algorithm import Algorithm
-from keisei.worlds.calibration import best_chunk
+from keisei.worlds.calibration import Plan, calibrate
 from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.environment import Environment, EpochResult
 from keisei.worlds.learner_process import ProcessLearning
@@ -105,7 +104,7 @@ class ParallelEnvironment(Environment):
         self.teams = [Team.of(members) for members in teams.values()]
         # By team; formed at the first training, when there is data to measure with.
         self._groups: dict[int, list[Group]] = {}
-        self._chunks: dict[int, int] = {}  # how many of a team are stacked; kept on resume
+        self._plans: dict[int, Plan] = {}  # by team; kept on resume
         self._ready: dict[int, dict[str, Any]] = {}  # by agent: trained, but not yet taken over
 
     @property
@@ -200,13 +199,12 @@ class ParallelEnvironment(Environment):
     def _form_groups(self, number: int, batches: list[Arrays]) -> list[Group]:
         """Who of a team is trained together, where, and in stacks of how many."""
         team = self.teams[number]
-        if not self.parallel.parallel_training:
-            self._chunks[number] = 1
-        elif number not in self._chunks:
-            self._chunks[number] = best_chunk(team.algorithm, team.stack, _stacked(batches))
+        if number not in self._plans:
+            self._plans[number] = self._make_plan(team, batches)
+        plan = self._plans[number]
         kind: type[HereLearning] = HereLearning
         workers = 1
-        if self.parallel.async_learning or self._in_processes():
+        if self.parallel.async_learning or plan.in_processes:
             kind = ThreadLearning if self.parallel.use_threads else ProcessLearning
             everybody = len(self.learners)
             share = self.parallel.workers_for(everybody) * len(team.agents) / everybody
@@ -215,28 +213,34 @@ class ParallelEnvironment(Environment):
         for part in np.array_split(np.arange(len(team.agents)), workers):
             first, last = int(part[0]), int(part[-1]) + 1
             name = "learner of " + ", ".join(str(agent) for agent in team.agents[first:last])
-            worker = kind(name, team.algorithm, self._chunks[number])
+            worker = kind(name, team.algorithm, plan.chunk)
             groups.append(Group(team, first, last, worker))
         return groups
 
-    def _in_processes(self) -> bool:
-        """Are learners that are waited for better off in processes? When no stack fits them all."""
+    def _make_plan(self, team: Team, batches: list[Arrays]) -> Plan:
+        """In processes if asked for, or if no stack fits all; else what is fastest here."""
+        if not self.parallel.parallel_training:
+            return Plan(chunk=1, in_processes=False)
+        workers = self.parallel.workers_for(len(self.learners))
+        plan = calibrate(team.algorithm, team.stack, _stacked(batches), workers)
         several = len(self.teams) > 1 or self.parallel.num_workers is not None
-        return self.parallel.parallel_training and several and (os.cpu_count() or 1) > 1
+        return Plan(plan.chunk, plan.in_processes or (several and workers > 1))
 
     # -- keeping -------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """As in `Environment`; a training under way is waited for, and kept but not taken over."""
         self._await_all()
-        beside = {"ready": dict(self._ready), "chunks": dict(self._chunks)}
+        plans = {number: asdict(plan) for number, plan in self._plans.items()}
+        beside = {"ready": dict(self._ready), "plans": plans}
         return {**super().state_dict(), **beside}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._await_all()  # what was under way is of another past
         super().load_state_dict(state)
         self._ready = dict(state["ready"])
-        self._chunks = dict(state["chunks"])  # measured anew, it might change the last bits
+        # Measured anew, they might change the last bits of the weights.
+        self._plans = {number: Plan(**plan) for number, plan in state["plans"].items()}
 
 
 def _whole(drawn: Sequence[Arrays | None]) -> list[Arrays]:
