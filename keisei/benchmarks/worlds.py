@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from keisei.benchmarks.report import interleave, median_ratio, publish
-from keisei.worlds import Environment, ParallelEnvironment, make_environment
+from keisei.worlds import Environment, make_environment
 
 COPIES = 128
 # Turns/s of Sorrel 1.2 (2 agents in treasure hunt, 10 in cleanup), on one core of the machine that
@@ -23,16 +23,11 @@ Contender = Callable[[], int]
 
 def collection(environment: Environment, turns: int) -> Contender:
     """Turns without learning, over all copies."""
-    together = isinstance(environment, ParallelEnvironment)
     environment.world.reset()
 
     def run() -> int:
-        take_turn = environment.take_turn
-        if together:
-            assert isinstance(environment, ParallelEnvironment)
-            take_turn = environment.take_turn_parallel
         for _ in range(turns):
-            take_turn()
+            environment.next_turn()
         return turns * environment.world.copies
 
     return run
@@ -53,7 +48,7 @@ def balanced_ratio(copies: int) -> float:
     with make_environment("treasure_hunt", [f"copies={copies}"]) as environment:
         environment.run_experiment(2)
         start = time.perf_counter()
-        environment.collect_epoch(environment.take_turn_parallel)  # type: ignore[attr-defined]
+        environment.collect_epoch()
         collecting = time.perf_counter() - start
         steps = int(environment.learners[0][1].owed)
         start = time.perf_counter()
@@ -62,25 +57,30 @@ def balanced_ratio(copies: int) -> float:
     return collecting / per_step / (environment.world.max_turns * copies)
 
 
-def run(json_file: Path | None = None, rounds: int = 5, scale: float = 1.0) -> None:
+def run(
+    json_file: Path | None = None, rounds: int = 5, scale: float = 1.0, copies: int = COPIES
+) -> None:
     """Measure, print a table, write JSON; `scale` makes each measurement longer or shorter."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         with ExitStack() as opened:
-            _run(opened, json_file, rounds, scale)
+            rates = _measure(opened, rounds, scale, copies)
     finally:
         torch.set_num_threads(threads)
+    _publish(rates, copies, json_file)
 
 
-def _run(opened: ExitStack, json_file: Path | None, rounds: int, scale: float) -> None:
+def _measure(opened: ExitStack, rounds: int, scale: float, count: int) -> dict[str, list[float]]:
+    """The turns/s of all contenders in each round."""
+
     def make(world: str, *overrides: str) -> Environment:
         return opened.enter_context(make_environment(world, overrides))
 
-    copies = f"copies={COPIES}"
+    copies = f"copies={count}"
     plain = ("copies=1", "parallel.enabled=false")
     many = max(int(8 * scale), 1)
-    ratio = f"double_dqn.replay_ratio={balanced_ratio(COPIES)}"
+    ratio = f"double_dqn.replay_ratio={balanced_ratio(count)}"
     turns = max(int(200 * scale), 2)
     contenders: dict[str, Contender] = {
         "sequential": collection(make("treasure_hunt", *plain), 4 * turns),
@@ -96,11 +96,10 @@ def _run(opened: ExitStack, json_file: Path | None, rounds: int, scale: float) -
         ),
     }
     interleave(contenders, 1)  # the first calls set up PyTorch's kernels, and start the learner
-    rates = interleave(contenders, rounds)
-    _publish(rates, json_file)
+    return interleave(contenders, rounds)
 
 
-def _publish(rates: dict[str, list[float]], json_file: Path | None) -> None:
+def _publish(rates: dict[str, list[float]], copies: int, json_file: Path | None) -> None:
     median = {name: statistics.median(values) for name, values in rates.items()}
     acting = median_ratio(rates, "parallel", "sequential")
     learning = median_ratio(rates, "learning_parallel", "learning_sequential")
@@ -111,7 +110,7 @@ def _publish(rates: dict[str, list[float]], json_file: Path | None) -> None:
         "cleanup_to_sorrel": median["cleanup_10"] / SORREL["cleanup"],
     }
     result = {
-        "copies": COPIES,
+        "copies": copies,
         "turns_per_s": median,
         "parallel_to_sequential": acting,
         "learning_parallel_to_sequential": learning,
@@ -120,10 +119,10 @@ def _publish(rates: dict[str, list[float]], json_file: Path | None) -> None:
     }
     rows = [
         ("2 agents, 1 copy, one after another", f"{median['sequential']:,.0f} turns/s"),
-        (f"2 agents, {COPIES} copies at once", f"{median['parallel']:,.0f}  ({acting:.1f} times)"),
+        (f"2 agents, {copies} copies at once", f"{median['parallel']:,.0f}  ({acting:.1f} times)"),
         ("with learning, one after another", f"{median['learning_sequential']:,.0f} turns/s"),
         (
-            f"with learning, {COPIES} copies at once",
+            f"with learning, {copies} copies at once",
             f"{median['learning_parallel']:,.0f}  ({learning:.1f} times)",
         ),
         ("as much learning as acting, waiting", f"{median['waiting']:,.0f} turns/s"),

@@ -37,6 +37,7 @@ def draw_returns(metrics: Path, path: Path, title: str) -> None:
     axes.set_title(title.replace("$", r"\$"), loc="left", fontweight="bold")
     axes.set_xlabel("turns, over all copies of the world")
     axes.set_ylabel("return of an episode")
+    axes.xaxis.set_major_formatter(lambda turns, _: f"{turns / 1e6:g}M" if turns else "0")
     axes.grid(color="#e4e4e4", lw=0.8)
     axes.spines[:].set_visible(False)
     if len(names) <= 10:

@@ -87,6 +87,10 @@ class Environment:
             rewards, dones = world.end_turn()
         self._remember(states, actions, rewards, dones)
 
+    def next_turn(self) -> None:
+        """A turn in the way of this environment."""
+        self.take_turn()
+
     def _remember(
         self,
         states: Sequence[npt.NDArray[Any]],
@@ -114,19 +118,19 @@ class Environment:
     def run_epoch(self) -> EpochResult:
         """One episode in every copy, and what is to be learned after it."""
         with self.trace.span(f"epoch {self.epoch}", "collector"):
-            self.collect_epoch(self.take_turn)
+            self.collect_epoch()
         if self.epoch % self.config.parallel.train_interval == 0:
             self.train()
         return EpochResult(self.epoch - 1, self.returns.copy(), dict(self.losses))
 
-    def collect_epoch(self, take_turn: Callable[[], None]) -> None:
+    def collect_epoch(self) -> None:
         """One episode in every copy."""
         for agent in self.agents:
             agent.model.start_epoch_action(self.epoch)
         self.world.reset()
         self.returns[:] = 0
         for _ in range(self.world.max_turns):
-            take_turn()
+            self.next_turn()
         for agent in self.agents:
             agent.model.end_epoch_action(self.epoch)
         self.epoch += 1
@@ -148,6 +152,7 @@ class Environment:
 
     def close(self) -> None:
         """Let go of everything."""
+        self.world.close()
 
     # -- keeping -------------------------------------------------------------------------------
 

@@ -97,7 +97,9 @@ class ParallelEnvironment(Environment):
         trace: Trace | None = None,
     ) -> None:
         super().__init__(world, agents, config, trace)
-        self.parallel = config.parallel
+        off = {"parallel_actions": False, "parallel_training": False, "async_learning": False}
+        given = config.parallel
+        self.parallel = given if given.enabled else given.model_copy(update=off)
         teams: dict[Algorithm, list[tuple[Agent, Learner]]] = {}
         for agent, learner in self.learners:
             teams.setdefault(learner.algorithm, []).append((agent, learner))
@@ -130,19 +132,18 @@ class ParallelEnvironment(Environment):
         rewards, dones = self.world.step(np.stack(decided))
         self._remember(list(states), decided, rewards, dones)
 
+    def next_turn(self) -> None:
+        """A turn in the way that the settings ask for; in sequential order, nothing is batched."""
+        if self.parallel.parallel_actions and self.config.turn_order == "simultaneous":
+            self.take_turn_parallel()
+        else:
+            self.take_turn()
+
     # -- an experiment -------------------------------------------------------------------------
 
     def run_experiment_parallel(self, epochs: int | None = None) -> list[EpochResult]:
         """`run_experiment` with all that the settings allow to be done together."""
         return self.run_experiment(epochs)
-
-    def run_epoch(self) -> EpochResult:
-        together = self.parallel.parallel_actions and self.config.turn_order == "simultaneous"
-        with self.trace.span(f"epoch {self.epoch}", "collector"):
-            self.collect_epoch(self.take_turn_parallel if together else self.take_turn)
-        if self.epoch % self.parallel.train_interval == 0:
-            self.train()
-        return EpochResult(self.epoch - 1, self.returns.copy(), dict(self.losses))
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -174,6 +175,7 @@ class ParallelEnvironment(Environment):
         for group in self.groups:
             group.worker.close()
         self._groups = {}
+        super().close()
 
     def _await_all(self) -> None:
         """Wait for each worker; what fails or hangs is said and counted, and collection goes on."""
@@ -212,7 +214,7 @@ class ParallelEnvironment(Environment):
         groups = []
         for part in np.array_split(np.arange(len(team.agents)), workers):
             first, last = int(part[0]), int(part[-1]) + 1
-            name = "learner of " + ", ".join(str(agent) for agent in team.agents[first:last])
+            name = f"learner of {_few([str(agent) for agent in team.agents[first:last]])}"
             worker = kind(name, team.algorithm, plan.chunk)
             groups.append(Group(team, first, last, worker))
         return groups
@@ -247,6 +249,16 @@ def _whole(drawn: Sequence[Arrays | None]) -> list[Arrays]:
     """All minibatches of a team; empty if one has none: equal learners are owed equally much."""
     batches = [one for one in drawn if one is not None]
     return batches if len(batches) == len(drawn) else []
+
+
+def _few(names: Sequence[str]) -> str:
+    """At most three names, and how many more there are.
+
+    >>> _few(["0", "1"]), _few(["0", "1", "2", "3", "4"])
+    ('0, 1', '0, 1, 2 and 2 more')
+    """
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def _stacked(batches: Sequence[Arrays]) -> Arrays:

@@ -142,6 +142,9 @@ class World:
         centre = self.positions if agent is None else self.positions[agent]
         return self.look(centre[..., None] + self._window)
 
+    def close(self) -> None:
+        """Nothing is open; a world that wraps something else closes it here."""
+
     # -- tools for the one who writes a world --------------------------------------------------
 
     def look(self, cells: Ints) -> Codes:

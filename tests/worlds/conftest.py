@@ -42,8 +42,7 @@ def trajectory(environment, turns):
     environment.world.reset()
     record = []
     for _ in range(turns):
-        together = hasattr(environment, "take_turn_parallel")
-        environment.take_turn_parallel() if together else environment.take_turn()
+        environment.next_turn()
         for agent in environment.agents:
             newest = agent.model.memory.newest(1)
             record.append([newest[name].copy() for name in ("state", "action", "reward", "done")])

@@ -16,7 +16,7 @@ KINDS = ["double_dqn", "ppo"]
 def collected(make, kind, agents=3):
     """A team with its drawn minibatches [agents, steps, batch, ...]."""
     environment = make(f"agents=[{kind}]", f"world_settings.num_agents={agents}")
-    environment.collect_epoch(environment.take_turn_parallel)
+    environment.collect_epoch()
     team = environment.teams[0]
     drawn = [learner.draw(5) for learner in team.learners]
     return team, {name: np.stack([one[name] for one in drawn]) for name in drawn[0]}
