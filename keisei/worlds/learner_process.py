@@ -103,7 +103,8 @@ class ProcessLearning(HereLearning):
             return
         # It keeps nothing, so nothing is lost; and a kill cannot be waited for in vain.
         self.process.kill()
-        self.process.wait(STOP_TIMEOUT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(STOP_TIMEOUT)
         self._connection.close()
         self._memory.close()
         self.process = None

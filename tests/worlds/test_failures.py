@@ -1,14 +1,17 @@
 """What breaks is said and counted; the others go on."""
 
 import os
+import select
 import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
 import torch
 
 from keisei.worlds.double_dqn import DoubleDQN
-from tests.worlds.conftest import weights_of
+from tests.worlds.conftest import SMALL, weights_of
 
 ASYNC = "parallel.async_learning=true"
 
@@ -114,3 +117,20 @@ def test_no_process_is_left_when_an_environment_is_closed(make):
     process = environment.groups[0].worker.process
     environment.close()
     assert process.poll() is not None
+
+
+def test_a_learner_process_goes_when_its_parent_is_killed():
+    code = (
+        "from keisei.worlds import make_environment\n"
+        f"environment = make_environment('treasure_hunt', {[*SMALL, ASYNC]})\n"
+        "environment.run_experiment(1)\n"
+        "print(environment.groups[0].worker.process.pid, flush=True)\n"
+        "input()\n"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe) as parent:
+        learner = os.pidfd_open(int(parent.stdout.readline()))
+        parent.kill()
+    gone, _, _ = select.select([learner], [], [], 60)  # readable when the process has ended
+    os.close(learner)
+    assert gone
