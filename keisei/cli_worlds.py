@@ -21,8 +21,8 @@ def list_worlds() -> None:
     from keisei.worlds import WORLDS
 
     for name, world in WORLDS.items():
-        typer.echo(f"{name:<16} {(world.__doc__ or '').strip().splitlines()[0]}")
-    typer.echo("pettingzoo:MODULE  any PettingZoo ParallelEnv with discrete actions")
+        typer.echo(f"{name:<18} {(world.__doc__ or '').strip().splitlines()[0]}")
+    typer.echo("pettingzoo:MODULE  Any PettingZoo ParallelEnv with discrete actions")
 
 
 @worlds.command()

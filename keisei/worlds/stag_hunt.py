@@ -17,7 +17,7 @@ class StagHuntSettings(WorldSettings):
     height: int = Field(13, ge=5, le=200, description="Rows of the grid, walls included.")
     width: int = Field(13, ge=5, le=200, description="Columns of the grid, walls included.")
     stags: int = Field(3, ge=0, description="Stags in the world.")
-    hares: int = Field(3, ge=0, description="Hares in the world; 0: rewards only together.")
+    hares: int = Field(0, ge=0, description="Hares in the world; 0: rewards only together.")
     stag_reward: float = Field(5.0, description="For each of those who hunt a stag together.")
     hare_reward: float = Field(0.5, description="For who hunts a hare, alone.")
 
@@ -27,10 +27,10 @@ class StagHunt(World):
 
     What was caught comes again elsewhere at once.
 
-    >>> world = StagHunt(copies=3, seed=1)
+    >>> world = StagHunt(copies=3, seed=1, hares=2)
     >>> world.reset()
     >>> [str(world).count(letter) for letter in "Sh"]
-    [3, 3]
+    [3, 2]
     """
 
     name = "stag_hunt"
