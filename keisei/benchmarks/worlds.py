@@ -45,7 +45,8 @@ def experiment(environment: Environment, epochs: int) -> Contender:
 
 def balanced_ratio(copies: int) -> float:
     """The replay ratio at which this machine spends as much time learning as collecting."""
-    with make_environment("treasure_hunt", [f"copies={copies}"]) as environment:
+    settings = [f"copies={copies}", "parallel.num_workers=1"]
+    with make_environment("treasure_hunt", settings) as environment:
         environment.run_experiment(2)
         start = time.perf_counter()
         environment.collect_epoch()
@@ -80,16 +81,17 @@ def _measure(opened: ExitStack, rounds: int, scale: float, count: int) -> dict[s
     copies = f"copies={count}"
     plain = ("copies=1", "parallel.enabled=false")
     many = max(int(8 * scale), 1)
-    ratio = f"double_dqn.replay_ratio={balanced_ratio(count)}"
+    # One worker each, so that waiting means one core that acts, then learns.
+    equal = (f"double_dqn.replay_ratio={balanced_ratio(count)}", "parallel.num_workers=1")
     turns = max(int(200 * scale), 2)
     contenders: dict[str, Contender] = {
         "sequential": collection(make("treasure_hunt", *plain), 4 * turns),
         "parallel": collection(make("treasure_hunt", copies), turns),
         "learning_sequential": experiment(make("treasure_hunt", *plain), many),
         "learning_parallel": experiment(make("treasure_hunt", copies), max(many // 4, 1)),
-        "waiting": experiment(make("treasure_hunt", copies, ratio), 2 * many),
+        "waiting": experiment(make("treasure_hunt", copies, *equal), 2 * many),
         "async": experiment(
-            make("treasure_hunt", copies, ratio, "parallel.async_learning=true"), 2 * many
+            make("treasure_hunt", copies, *equal, "parallel.async_learning=true"), 2 * many
         ),
         "cleanup_10": collection(
             make("cleanup", copies, "world_settings.num_agents=10"), max(turns // 4, 1)

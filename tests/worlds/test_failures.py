@@ -8,6 +8,7 @@ import sys
 import threading
 
 import numpy as np
+import pytest
 import torch
 
 from keisei.worlds.double_dqn import DoubleDQN
@@ -119,6 +120,7 @@ def test_no_process_is_left_when_an_environment_is_closed(make):
     assert process.poll() is not None
 
 
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="Linux alone tells when a process ends")
 def test_a_learner_process_goes_when_its_parent_is_killed():
     code = (
         "from keisei.worlds import make_environment\n"
