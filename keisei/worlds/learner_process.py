@@ -26,7 +26,7 @@ from keisei.worlds.stack import State, assign, clone
 log = logging.getLogger(__name__)
 
 START_TIMEOUT = 120.0
-STOP_TIMEOUT = 3.0
+STOP_TIMEOUT = 10.0
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def test_a_hung_learner_process_meets_its_timeout(make, caplog):
     environment.run_experiment(1)
     assert environment.failed_trainings == 1
     assert "did not end within" in caplog.text
-    assert process.poll() is not None  # not left behind
+    process.wait(timeout=60)  # not left behind
 
 
 class Stubborn(DoubleDQN):
@@ -117,7 +117,7 @@ def test_no_process_is_left_when_an_environment_is_closed(make):
     environment.run_experiment(1)
     process = environment.groups[0].worker.process
     environment.close()
-    assert process.poll() is not None
+    process.wait(timeout=60)
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="Linux alone tells when a process ends")
