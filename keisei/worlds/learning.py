@@ -7,7 +7,6 @@ states that it started from are still here.
 
 from __future__ import annotations
 
-import logging
 import queue
 import threading
 import time
@@ -20,8 +19,6 @@ from keisei.errors import KeiseiError
 from keisei.worlds.algorithm import Algorithm, Trained
 from keisei.worlds.memory import Arrays
 from keisei.worlds.stack import State, clone, rows
-
-log = logging.getLogger(__name__)
 
 
 class TrainingFailed(KeiseiError):

@@ -67,7 +67,7 @@ def test_no_two_agents_share_memory_except_as_rows_of_a_stack(make):
 
 
 def test_an_agent_learns_the_same_whoever_learns_beside_it(make):
-    """With samples and turns alike, the companions' learning rate changes nothing for it."""
+    """With the same samples, the weights of its companions change nothing for it."""
     team, batches = collected(make, "double_dqn")
     other = clone(team.stack)
     other["w0"][1:] *= 2
