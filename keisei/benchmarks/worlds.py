@@ -14,8 +14,8 @@ from keisei.benchmarks.report import interleave, median_ratio, publish
 from keisei.worlds import Environment, make_environment
 
 COPIES = 128
-# Turns/s of Sorrel 1.2 (2 agents in treasure hunt, 10 in cleanup), on one core of the machine that
-# docs/performance.md describes. Measured there once, not in this run.
+# Turns/s of Sorrel (2 agents in treasure hunt, 10 in cleanup) on one core, as issue 5 gives them.
+# They are not measured in this run, so what is said beside them is no ratio within one run.
 SORREL = {"treasure_hunt": 390.0, "cleanup": 29.0}
 
 Contender = Callable[[], int]
