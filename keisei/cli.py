@@ -12,6 +12,7 @@ from typing import Annotated, Optional
 import typer
 
 from keisei import __version__
+from keisei.cli_worlds import worlds
 from keisei.errors import KeiseiError
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
 )
 benchmark = typer.Typer(help="Measure this machine; figures are ratios within one run.")
 app.add_typer(benchmark, name="benchmark", no_args_is_help=True)
+app.add_typer(worlds, name="worlds", no_args_is_help=True)
 
 JsonFile = Annotated[
     Optional[Path], typer.Option("--json", help="Write the figures to this file.")  # noqa: UP045
@@ -134,6 +136,15 @@ def benchmark_collect(
 
     with readable_errors():
         collect.run(json, preset)
+
+
+@benchmark.command("worlds")
+def benchmark_worlds(json: JsonFile = None) -> None:
+    """Turns/s of many agents and copies at once, beside one agent after another."""
+    from keisei.benchmarks.worlds import run
+
+    with readable_errors():
+        run(json)
 
 
 def main() -> None:

@@ -1,0 +1,49 @@
+"""Worlds: many independent agents that learn at once.
+
+>>> from keisei.worlds import make_environment
+>>> environment = make_environment("treasure_hunt", ["copies=4", "double_dqn.batch_size=16"])
+>>> with environment:
+...     results = environment.run_experiment(epochs=1)
+>>> environment.agents[0].model.memory is environment.agents[1].model.memory
+False
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from keisei.worlds.agents import Agent, make_agents
+from keisei.worlds.config import WorldRunConfig, load_world_config
+from keisei.worlds.environment import Environment, EpochResult
+from keisei.worlds.memory import Buffer, ThreadSafeBuffer
+from keisei.worlds.parallel_environment import ParallelEnvironment, build
+from keisei.worlds.registry import WORLDS, AnyWorld, make_world
+from keisei.worlds.world import Entity, World, WorldSettings
+
+__all__ = [
+    "WORLDS",
+    "Agent",
+    "Buffer",
+    "Entity",
+    "Environment",
+    "EpochResult",
+    "ParallelEnvironment",
+    "ThreadSafeBuffer",
+    "World",
+    "WorldRunConfig",
+    "WorldSettings",
+    "load_world_config",
+    "make_agents",
+    "make_environment",
+    "make_world",
+]
+
+
+def make_environment(world: str | AnyWorld, overrides: Iterable[str] = ()) -> Environment:
+    """A world with its agents, by name or ready-made, with settings such as "copies=128".
+
+    `parallel.enabled=false` gives the plain `Environment`.
+    """
+    name = world if isinstance(world, str) else world.name
+    config = load_world_config(name, overrides=overrides)
+    return build(config, world=None if isinstance(world, str) else world)

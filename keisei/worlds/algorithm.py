@@ -1,0 +1,105 @@
+"""A way to learn, without anything that belongs to one agent.
+
+What an agent owns (weights, memory, random streams) is handed in. So equal agents have equal
+algorithms, and what learns N of them at once is the same code that learns one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from keisei.shogi.random_streams import RandomStreams
+from keisei.worlds.config import LearnerSettings
+from keisei.worlds.memory import Arrays, Buffer
+from keisei.worlds.stack import Adam, State, leaves_of, mlp, new_mlp
+from keisei.worlds.view import View
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training came to, for each of its agents."""
+
+    losses: npt.NDArray[np.float32]  # mean over the steps that were finite
+    failed: Ints  # steps whose loss or gradient was not finite
+
+
+class Algorithm:
+    """The base of `DoubleDQN` and `PPO`."""
+
+    extras: ClassVar[Sequence[str]] = ()  # what is remembered of a step beside the usual
+
+    def __init__(self, view: View, num_actions: int, settings: LearnerSettings) -> None:
+        self.view, self.num_actions, self.settings = view, num_actions, settings
+        self.adam = Adam(settings.learning_rate, settings.max_grad_norm)
+        self.sizes = [view.inputs, *settings.hidden, self.outputs]
+        layers = range(len(self.sizes) - 1)
+        self.weights = [f"{kind}{layer}" for layer in layers for kind in "wb"]
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that the network gives."""
+        return self.num_actions
+
+    def new_state(self, generator: torch.Generator) -> State:
+        """The state of one new agent."""
+        weights = new_mlp(self.sizes, generator)
+        return {**weights, **self.adam.new_state(weights)}
+
+    def memory_turns(self, copies: int, turns_per_training: int) -> int:
+        """How many turns an agent must remember."""
+        raise NotImplementedError
+
+    def scores(self, state: State, inputs: torch.Tensor) -> torch.Tensor:
+        """What the networks say [agents, batch, outputs]."""
+        return mlp(state, inputs)
+
+    def choose(
+        self, scores: npt.NDArray[np.float32], streams: RandomStreams, epoch: int
+    ) -> tuple[Ints, dict[str, Any]]:
+        """Actions [copies] and what to remember with them."""
+        raise NotImplementedError
+
+    def draw(self, memory: Buffer, steps: int, turns: int, rng: np.random.Generator) -> Arrays:
+        """Minibatches [steps, batch, ...]; `turns` are new since the last time."""
+        raise NotImplementedError
+
+    def loss(self, leaves: State, state: State, batch: Arrays) -> torch.Tensor:
+        """The loss of each agent [agents] on its part of the batch [agents, batch, ...]."""
+        raise NotImplementedError
+
+    def after_step(self, state: State) -> None:
+        """What follows a training step."""
+
+    def learn(self, state: State, batches: Arrays) -> Trained:
+        """Train all agents of the state, in place, on their batches [agents, steps, batch, ...]."""
+        agents, steps = batches["action"].shape[:2]
+        total, failed = torch.zeros(agents), torch.zeros(agents, dtype=torch.int64)
+        for step in range(steps):
+            leaves = leaves_of(state, self.weights)
+            batch = {name: array[:, step] for name, array in batches.items()}
+            loss = self.loss(leaves, state, batch)
+            finite = self.adam.step(state, loss, leaves)
+            self.after_step(state)
+            total += torch.where(finite, loss.detach(), torch.zeros(()))
+            failed += ~finite
+        losses = torch.where(failed < steps, total / (steps - failed).clamp(min=1), torch.nan)
+        return Trained(losses.numpy(), failed.numpy())
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Algorithm)
+            and type(self) is type(other)
+            and (self.view, self.num_actions) == (other.view, other.num_actions)
+            and self.settings == other.settings
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.view, self.num_actions))

@@ -1,0 +1,152 @@
+"""All settings of worlds, with what they mean. Unknown keys and wrong values are refused.
+
+>>> load_world_config("treasure_hunt", overrides=["copies=16"]).copies
+16
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, Optional
+
+import yaml
+from pydantic import Field, ValidationError
+
+from keisei.config_schema import ConfigError, Section
+
+AgentKind = Literal["double_dqn", "ppo", "random"]
+_LEARNERS: list[AgentKind] = ["double_dqn"]
+
+
+class LearnerSettings(Section):
+    """What both kinds of learner can be told."""
+
+    hidden: list[int] = Field(
+        default_factory=lambda: [256, 128], description="Sizes of the network's hidden layers."
+    )
+    learning_rate: float = Field(5e-4, gt=0, le=1, description="Of Adam.")
+    gamma: float = Field(0.95, ge=0, le=1, description="Discount per turn.")
+    batch_size: int = Field(64, ge=1, description="Experiences per training step.")
+    replay_ratio: float = Field(
+        0.01, gt=0, description="Training steps per experience, the same in every mode."
+    )
+    max_grad_norm: float = Field(10.0, gt=0, description="Longer gradients are scaled, per agent.")
+
+
+class DoubleDQNSettings(LearnerSettings):
+    """Double DQN."""
+
+    memory: int = Field(100_000, ge=2, description="Experiences that an agent remembers.")
+    epsilon_start: float = Field(1.0, ge=0, le=1, description="Share of random actions at first.")
+    epsilon_end: float = Field(0.05, ge=0, le=1, description="Share of random actions later.")
+    epsilon_epochs: int = Field(50, ge=1, description="Epochs from the one to the other (linear).")
+    target_step: float = Field(
+        0.01, gt=0, le=1, description="How far the target network follows, each training step."
+    )
+
+
+class PPOSettings(LearnerSettings):
+    """PPO."""
+
+    batch_size: int = Field(256, ge=1, description="Experiences per training step.")
+    clip_epsilon: float = Field(0.2, gt=0, lt=1, description="How far the policy may move.")
+    lambda_gae: float = Field(0.95, ge=0, le=1, description="Trace of the advantage estimate.")
+    entropy_coef: float = Field(0.01, ge=0, description="Weight of the entropy bonus.")
+    value_loss_coeff: float = Field(0.5, ge=0, description="Weight of the value loss.")
+    max_grad_norm: float = Field(0.5, gt=0, description="Longer gradients are scaled, per agent.")
+
+
+class ParallelWorldsConfig(Section):
+    """What is done together, and what at the same time."""
+
+    enabled: bool = Field(
+        True, description="Off: one agent after another in one thread, to debug (--debug)."
+    )
+    parallel_actions: bool = Field(
+        True, description="All networks answer in one stacked product (simultaneous turns only)."
+    )
+    parallel_training: bool = Field(
+        True, description="Learners step together: a short calibration chooses how."
+    )
+    async_learning: bool = Field(
+        False, description="Collect while learning; new weights come one training later."
+    )
+    train_interval: int = Field(1, ge=1, description="Epochs between trainings.")
+    num_workers: Optional[int] = Field(  # noqa: UP045  # pydantic reads it on Python 3.10 too
+        None, ge=1, le=256, description="Learner threads or processes; if not given, by the cores."
+    )
+    use_threads: bool = Field(
+        False, description="Learners that are not here run in threads, not in processes."
+    )
+    learner_timeout: float = Field(
+        120.0, gt=0, description="Seconds after which a training that does not end is given up."
+    )
+
+    def workers_for(self, agents: int) -> int:
+        """How many learner threads or processes; one core is left for who collects meanwhile."""
+        if self.num_workers is not None:
+            return min(self.num_workers, agents)
+        cores = (os.cpu_count() or 1) - (1 if self.async_learning else 0)
+        return max(1, min(agents, cores))
+
+
+class WorldRunConfig(Section):
+    """All settings of a run in a world."""
+
+    world: str = Field("treasure_hunt", description="`keisei worlds list` names them.")
+    world_settings: dict[str, Any] = Field(
+        default_factory=dict, description="The world's own settings; its page in docs/ has them."
+    )
+    seed: int = Field(1, ge=0, description="Every random choice of a run follows from it.")
+    copies: int = Field(128, ge=1, le=65_536, description="Copies of the world, side by side.")
+    epochs: int = Field(200, ge=1, description="Episodes that every copy goes through.")
+    turn_order: Literal["simultaneous", "sequential"] = Field(
+        "simultaneous",
+        description="simultaneous: all see the same world, then act in order. sequential: each "
+        "sees what the one before did, which cannot be batched over agents.",
+    )
+    agents: list[AgentKind] = Field(
+        _LEARNERS,
+        min_length=1,
+        description="Who the agents are; a list shorter than their number is repeated.",
+    )
+    double_dqn: DoubleDQNSettings = Field(
+        default_factory=DoubleDQNSettings, description="Of agents that learn by double DQN."
+    )
+    ppo: PPOSettings = Field(default_factory=PPOSettings, description="Of agents that use PPO.")
+    parallel: ParallelWorldsConfig = Field(
+        default_factory=ParallelWorldsConfig, description="What is done together."
+    )
+    checkpoint_interval: int = Field(50, ge=1, description="Epochs between checkpoints.")
+    keep_checkpoints: int = Field(3, ge=1, description="How many of the newest are kept.")
+    runs_dir: str = Field("runs", description="Folder of all runs.")
+
+
+def load_world_config(
+    world: str | None = None, file: Path | None = None, overrides: Iterable[str] = ()
+) -> WorldRunConfig:
+    """Settings from a YAML file (or the defaults), changed by `section.field=value` overrides."""
+    # One way of reading and of explaining settings for all of Keisei.
+    from keisei.config_schema import _apply, _explain
+
+    data: Any = {}
+    if file is not None:
+        try:
+            data = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+        except OSError as error:
+            raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
+        if not isinstance(data, dict):
+            raise ConfigError(f"{file} must hold settings such as `copies: 128`, not {data!r}")
+    if world is not None:
+        data["world"] = world
+    for override in overrides:
+        _apply(data, override)
+    try:
+        return WorldRunConfig.model_validate(data)
+    except ValidationError as error:
+        lines = "; ".join(_explain(e) for e in error.errors())
+        raise ConfigError(lines.replace("`keisei config`", "`keisei worlds config`")) from None

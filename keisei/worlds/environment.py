@@ -1,0 +1,179 @@
+"""The plain way: one agent after another, in one thread. Easy to follow, and to debug."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei.errors import KeiseiError
+from keisei.training.trace import Trace
+from keisei.worlds.agents import Agent
+from keisei.worlds.config import WorldRunConfig
+from keisei.worlds.models import Ints, Learner
+from keisei.worlds.registry import AnyWorld
+
+Self = TypeVar("Self", bound="Environment")
+
+
+@dataclass
+class EpochResult:
+    """What an epoch came to."""
+
+    epoch: int
+    returns: npt.NDArray[np.float64]  # of each agent, mean over the copies
+    losses: dict[int, float] = field(default_factory=dict)  # by agent; of the newest training
+
+
+class Environment:
+    """A world and its agents.
+
+    >>> from keisei.worlds import make_environment
+    >>> environment = make_environment("treasure_hunt", ["copies=2", "parallel.enabled=false"])
+    >>> results = environment.run_experiment(epochs=1)
+    >>> results[0].returns.shape
+    (2,)
+    """
+
+    def __init__(
+        self,
+        world: AnyWorld,
+        agents: Sequence[Agent],
+        config: WorldRunConfig,
+        trace: Trace | None = None,
+    ) -> None:
+        if len(agents) != world.num_agents:
+            raise KeiseiError(f"{world.name} has {world.num_agents} agents, not {len(agents)}")
+        self.world, self.agents, self.config = world, list(agents), config
+        self.trace = trace or Trace(None)
+        self.turn = 0
+        self.epoch = 0  # the next one to run
+        self.returns = np.zeros(len(agents))
+        self.losses: dict[int, float] = {}
+        self.failed_trainings = 0
+        self.on_turn: Callable[[], None] | None = None  # for who wants to watch
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def learners(self) -> list[tuple[Agent, Learner]]:
+        """The agents that learn, with their models."""
+        return [(a, a.model) for a in self.agents if isinstance(a.model, Learner)]
+
+    # -- a turn --------------------------------------------------------------------------------
+
+    def take_turn(self) -> None:
+        """The world changes by itself; then each agent looks, decides, acts and remembers."""
+        self.turn += 1
+        world = self.world
+        world.begin_turn()
+        if self.config.turn_order == "simultaneous":
+            states = [agent.pov(world) for agent in self.agents]
+            actions = [a.get_action(state) for a, state in zip(self.agents, states, strict=True)]
+            rewards, dones = world.step(np.stack(actions))
+        else:
+            states, actions = [], []
+            for agent in self.agents:
+                states.append(agent.pov(world))
+                actions.append(agent.get_action(states[-1]))
+                agent.act(world, actions[-1])
+            rewards, dones = world.end_turn()
+        self._remember(states, actions, rewards, dones)
+
+    def next_turn(self) -> None:
+        """A turn in the way of this environment."""
+        self.take_turn()
+
+    def _remember(
+        self,
+        states: Sequence[npt.NDArray[Any]],
+        actions: Sequence[Ints],
+        rewards: npt.NDArray[np.float32],
+        dones: npt.NDArray[np.bool_],
+    ) -> None:
+        for agent, state, action, reward, done in zip(
+            self.agents, states, actions, rewards, dones, strict=True
+        ):
+            agent.add_memory(state, action, reward, done)
+        self.returns += rewards.mean(axis=1, dtype=np.float64)
+        if self.on_turn:
+            self.on_turn()
+
+    # -- an experiment -------------------------------------------------------------------------
+
+    def run_experiment(self, epochs: int | None = None) -> list[EpochResult]:
+        """So many epochs (the config's, if not said), with a training every `train_interval`."""
+        count = self.config.epochs if epochs is None else epochs
+        results = [self.run_epoch() for _ in range(count)]
+        self.finish()
+        return results
+
+    def run_epoch(self) -> EpochResult:
+        """One episode in every copy, and what is to be learned after it."""
+        with self.trace.span(f"epoch {self.epoch}", "collector"):
+            self.collect_epoch()
+        if self.epoch % self.config.parallel.train_interval == 0:
+            self.train()
+        return EpochResult(self.epoch - 1, self.returns.copy(), dict(self.losses))
+
+    def collect_epoch(self) -> None:
+        """One episode in every copy."""
+        for agent in self.agents:
+            agent.model.start_epoch_action(self.epoch)
+        self.world.reset()
+        self.returns[:] = 0
+        for _ in range(self.world.max_turns):
+            self.next_turn()
+        for agent in self.agents:
+            agent.model.end_epoch_action(self.epoch)
+        self.epoch += 1
+
+    def train(self) -> None:
+        """Let each learner take the training steps it is owed, one learner after another."""
+        with self.trace.span("train", "learner"):
+            for agent, learner in self.learners:
+                batches = learner.draw_due()
+                if batches is None:
+                    continue
+                one = {name: array[None] for name, array in batches.items()}
+                trained = learner.algorithm.learn(learner.state, one)
+                learner.note(int(trained.failed[0]))
+                self.losses[agent.index] = float(trained.losses[0])
+
+    def finish(self) -> None:
+        """Wait for what is still under way: here, nothing is."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.world.close()
+
+    # -- keeping -------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the next epoch depends on."""
+        return {
+            "world": self.world.state_dict(),
+            "models": [agent.model.state_dict() for agent in self.agents],
+            "epoch": self.epoch,
+            "turn": self.turn,
+            "losses": dict(self.losses),
+            "failed_trainings": self.failed_trainings,
+            "ready": {},  # what only a ParallelEnvironment has
+            "plans": {},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a `state_dict()`."""
+        self.world.load_state_dict(state["world"])
+        for agent, model_state in zip(self.agents, state["models"], strict=True):
+            agent.model.load_state_dict(model_state)
+        self.epoch, self.turn = state["epoch"], state["turn"]
+        self.losses = dict(state["losses"])
+        self.failed_trainings = state["failed_trainings"]

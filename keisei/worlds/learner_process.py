@@ -1,0 +1,155 @@
+"""A training in a process of its own; states and minibatches cross by shared memory.
+
+The process is a plain one, started without fork, with its own pipe for small messages, and keeps
+nothing between trainings. If it is killed or hangs, the next training starts another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+import torch
+
+from keisei.training.parallel.shared_memory import Layout, SharedArrays
+from keisei.worlds.algorithm import Algorithm, Trained
+from keisei.worlds.learning import HereLearning, Outcome, TrainingFailed
+from keisei.worlds.memory import Arrays
+from keisei.worlds.stack import State, assign, clone
+
+log = logging.getLogger(__name__)
+
+START_TIMEOUT = 120.0
+STOP_TIMEOUT = 10.0
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """Parent to a new process: what it learns, and how the memory is laid out."""
+
+    algorithm: Algorithm
+    chunk: int
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class Train:
+    """Parent to process: the memory holds states and so many minibatches."""
+
+    steps: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """Process to parent: the memory holds the new states."""
+
+    trained: Trained
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Process to parent: an error."""
+
+    reason: str
+
+
+class ProcessLearning(HereLearning):
+    """Trains in a process of its own while the caller goes on."""
+
+    process: subprocess.Popen[bytes] | None = None
+    _is_new = True  # it has not answered yet
+
+    def begin(self, state: State, batches: Arrays) -> None:
+        steps = batches["action"].shape[1]
+        if self.process is not None and self.process.poll() is not None:
+            log.warning("the process of %s is gone, and another takes its place", self.name)
+        if self.process is None or self.process.poll() is not None or steps > self._room:
+            self.close()
+            self._start(state, batches)
+        assign(states_in(self._memory), state)
+        for name, array in batches.items():
+            self._memory[f"batch.{name}"][:, :steps] = array
+        with contextlib.suppress(OSError):  # it is gone: `finish` will see, and say so
+            self._connection.send(Train(steps))
+
+    def finish(self, timeout: float) -> Outcome:
+        try:
+            # A new process must load PyTorch first; that is not the training's time.
+            if not self._connection.poll(timeout + (START_TIMEOUT if self._is_new else 0)):
+                raise TrainingFailed(f"{self.name} did not end within {timeout:.0f} s")
+            answer = self._connection.recv()
+        except (EOFError, OSError):
+            self.close()
+            raise TrainingFailed(f"{self.name} was killed or crashed") from None
+        except TrainingFailed:
+            self.close()  # who hangs is replaced
+            raise
+        self._is_new = False
+        if isinstance(answer, Failed):
+            raise TrainingFailed(f"{self.name} failed: {answer.reason}")
+        return Outcome(clone(states_in(self._memory)), answer.trained, answer.start, answer.end)
+
+    def close(self) -> None:
+        """End the process and give the memory back."""
+        if self.process is None:
+            return
+        # It keeps nothing, so nothing is lost; and a kill cannot be waited for in vain.
+        self.process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(STOP_TIMEOUT)
+        self._connection.close()
+        self._memory.close()
+        self.process = None
+
+    def _start(self, state: State, batches: Arrays) -> None:
+        self._room = batches["action"].shape[1] + 1  # what is owed varies by one
+        layout: dict[str, tuple[tuple[int, ...], object]] = {
+            f"state.{name}": (tuple(tensor.shape), tensor.numpy().dtype)
+            for name, tensor in state.items()
+        }
+        for name, array in batches.items():
+            agents, _, *rest = array.shape
+            layout[f"batch.{name}"] = ((agents, self._room, *rest), array.dtype)
+        self._memory = SharedArrays(layout)
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            fds = (theirs.fileno(), self._memory.fd)
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "keisei.worlds.learner_worker", *map(str, fds)],
+                pass_fds=fds,
+                stdin=subprocess.DEVNULL,
+                # One thread, told before PyTorch loads; waiting threads must not spin.
+                env={**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"},
+                start_new_session=True,  # Ctrl-C reaches the parent alone
+            )
+            self._connection = Connection(ours.detach())
+        self._connection.send(Welcome(self._algorithm, self._chunk, layout))
+        self._is_new = True
+
+
+def states_in(memory: SharedArrays) -> State:
+    """The states in the shared memory, in place."""
+    prefix = "state."
+    return {
+        name.removeprefix(prefix): torch.from_numpy(memory[name])
+        for name in memory.layout
+        if name.startswith(prefix)
+    }
+
+
+def batches_in(memory: SharedArrays, steps: int) -> Arrays:
+    """The minibatches in the shared memory, in place."""
+    prefix = "batch."
+    return {
+        name.removeprefix(prefix): memory[name][:, :steps]
+        for name in memory.layout
+        if name.startswith(prefix)
+    }

@@ -1,0 +1,215 @@
+"""What decides for an agent: a learner, chance, a script, or a person at the keyboard.
+
+Every model answers for all copies of the world at once: observations [copies, ...] in, actions
+[copies] out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from keisei.errors import KeiseiError
+from keisei.shogi.random_streams import RandomStreams
+from keisei.worlds.algorithm import Algorithm
+from keisei.worlds.memory import Arrays, Buffer
+
+Ints = npt.NDArray[np.int64]
+
+log = logging.getLogger(__name__)
+
+
+class Model:
+    """The least that a model is; learners add a memory and training."""
+
+    memory: Buffer | None = None
+
+    def start_epoch_action(self, epoch: int) -> None:
+        """An epoch begins."""
+
+    def end_epoch_action(self, epoch: int) -> None:
+        """An epoch is over."""
+
+    def act(self, observations: npt.NDArray[Any]) -> Ints:
+        """An action for each copy."""
+        raise NotImplementedError
+
+    def remember(self, state: Any, action: Any, reward: Any, done: Any) -> None:
+        """Keep a turn, if there is a memory."""
+
+    def train_step(self) -> float | None:
+        """One training step; the loss, or None if there is nothing to learn (yet)."""
+        return None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a run must keep."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a `state_dict()`."""
+
+
+class RandomModel(Model):
+    """Every action is as likely as any other.
+
+    >>> RandomModel(num_actions=4, copies=3, seed=1).act(np.zeros((3, 81))).shape
+    (3,)
+    """
+
+    def __init__(self, num_actions: int, copies: int, seed: int) -> None:
+        self.num_actions = num_actions
+        self.streams = RandomStreams(seed, copies)
+
+    def act(self, observations: npt.NDArray[Any]) -> Ints:
+        return (self.streams.uniform() * self.num_actions).astype(np.int64)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"streams": self.streams.state.copy()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.streams.state = state["streams"].copy()
+
+
+class ScriptedModel(Model):
+    """Does what a function says: observations [copies, ...] to actions [copies].
+
+    >>> north = ScriptedModel(lambda observations: np.zeros(len(observations), np.int64))
+    >>> north.act(np.zeros((3, 81))).tolist()
+    [0, 0, 0]
+    """
+
+    def __init__(self, script: Callable[[npt.NDArray[Any]], Ints]) -> None:
+        self._script = script
+
+    def act(self, observations: npt.NDArray[Any]) -> Ints:
+        return np.asarray(self._script(observations), np.int64)
+
+
+class HumanModel(Model):
+    """Asks a person for the action of the one copy there is, with one key.
+
+    >>> keys = iter("xw")
+    >>> person = HumanModel({"w": 0, "s": 1}, read_key=lambda: next(keys))
+    >>> person.act(np.zeros((1, 81))).tolist()  # x means nothing, so it waits for the next
+    [0]
+    """
+
+    def __init__(self, keys: Mapping[str, int], read_key: Callable[[], str]) -> None:
+        self.keys = dict(keys)
+        self._read_key = read_key
+
+    def act(self, observations: npt.NDArray[Any]) -> Ints:
+        if len(observations) != 1:
+            raise KeiseiError(f"a person plays in one copy of a world, not {len(observations)}")
+        while (key := self._read_key()) not in self.keys:
+            if key in ("\x03", "\x1b", "q"):
+                raise KeyboardInterrupt
+        return np.array([self.keys[key]])
+
+
+class Learner(Model):
+    """A model with a network, a memory and random streams of its own; it shares none of them.
+
+    `state` is one row (see `stack`); in a `ParallelEnvironment` it is a row of the stack.
+    """
+
+    def __init__(
+        self, algorithm: Algorithm, copies: int, seed: int, turns_per_training: int = 100
+    ) -> None:
+        self.algorithm = algorithm
+        own = np.random.SeedSequence(seed).generate_state(3)
+        self.state = algorithm.new_state(torch.Generator().manual_seed(int(own[0])))
+        self.streams = RandomStreams(int(own[1]), copies)
+        self.rng = np.random.default_rng(int(own[2]))
+        view = algorithm.view
+        turns = algorithm.memory_turns(copies, turns_per_training)
+        self.memory: Buffer = Buffer(turns, copies, view.shape, view.dtype, algorithm.extras)
+        self.copies, self.epoch = copies, 0
+        self.turns = 0  # remembered since the last training began
+        self._trained = False  # on these turns
+        self.owed = 0.0  # training steps
+        self.failures = 0  # training steps that came to nothing
+        self._extras: dict[str, Any] = {}
+        self._warned = False
+
+    def start_epoch_action(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def act(self, observations: npt.NDArray[Any]) -> Ints:
+        with torch.inference_mode():
+            inputs = self.algorithm.view.encode(observations)[None]
+            scores = self.algorithm.scores(self.state, inputs)[0]
+        return self.choose(scores.numpy())
+
+    def choose(self, scores: npt.NDArray[np.float32]) -> Ints:
+        """Actions from the network's outputs [copies, outputs], by the agent's own stream."""
+        broken = ~np.isfinite(scores).all(axis=1)
+        actions, self._extras = self.algorithm.choose(scores, self.streams, self.epoch)
+        if broken.any():
+            if not self._warned:
+                log.warning("a network gives NaN: its agent acts at random there; others go on")
+                self._warned = True
+            chance = (self.streams.uniform() * self.algorithm.num_actions).astype(np.int64)
+            actions = np.where(broken, chance, actions)
+        return actions
+
+    def remember(self, state: Any, action: Any, reward: Any, done: Any) -> None:
+        self.memory.add(state, action, reward, done, **self._extras)
+        self.turns = 1 if self._trained else self.turns + 1
+        self._trained = False
+        self.owed += self.copies * self.algorithm.settings.replay_ratio
+
+    def draw_due(self) -> Arrays | None:
+        """The minibatches [steps, batch, ...] of all training steps that are owed."""
+        steps = int(self.owed + 1e-9)
+        return self.draw(steps) if steps else None
+
+    def draw(self, steps: int) -> Arrays | None:
+        """So many minibatches, drawn from this agent's memory alone by its own stream."""
+        if len(self.memory) < 2:
+            return None
+        turns = min(self.turns, len(self.memory))
+        batches = self.algorithm.draw(self.memory, steps, turns, self.rng)
+        self.owed = max(self.owed - steps, 0.0)
+        self._trained = True
+        return batches
+
+    def train_step(self) -> float | None:
+        batches = self.draw(1)
+        if batches is None:
+            return None
+        trained = self.algorithm.learn(
+            self.state, {name: array[None] for name, array in batches.items()}
+        )
+        self.note(int(trained.failed[0]))
+        return float(trained.losses[0])
+
+    def note(self, failed: int) -> None:
+        """Count training steps that came to nothing, and say so the first time."""
+        if failed and not self.failures:
+            log.warning("a learner's loss is not finite: its weights stay; the others go on")
+        self.failures += failed
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "state": dict(self.state),
+            "memory": self.memory.get_buffer_snapshot(),
+            "streams": self.streams.state.copy(),
+            "rng": self.rng.bit_generator.state,
+            "counts": [self.epoch, self.turns, self.owed, self.failures, self._trained],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name, tensor in self.state.items():  # in place: they may be rows of a stack
+            if tensor.shape != state["state"][name].shape:
+                raise ValueError(f"{name} is {state['state'][name].shape}, not {tensor.shape}")
+            tensor.copy_(state["state"][name])
+        self.memory.load_buffer_snapshot(state["memory"])
+        self.streams.state = state["streams"].copy()
+        self.rng.bit_generator.state = state["rng"]
+        self.epoch, self.turns, self.owed, self.failures, self._trained = state["counts"]

@@ -1,0 +1,95 @@
+"""PPO: the policy moves a little towards what turned out better than expected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from keisei.shogi.random_streams import RandomStreams
+from keisei.worlds.algorithm import Algorithm, Ints
+from keisei.worlds.config import PPOSettings
+from keisei.worlds.memory import Arrays, Buffer
+from keisei.worlds.stack import State, mlp
+
+Floats = npt.NDArray[np.float32]
+
+
+def gae(
+    rewards: Floats, values: Floats, dones: npt.NDArray[np.bool_], gamma: float, lam: float
+) -> Floats:
+    """Advantages [turns, copies]; after a done, and after the last turn, nothing counts.
+
+    >>> one = np.ones((2, 1), np.float32)
+    >>> gae(one, 0 * one, np.array([[False], [True]]), gamma=1.0, lam=1.0).tolist()
+    [[2.0], [1.0]]
+    """
+    advantages = np.zeros_like(rewards)
+    trace = following = np.zeros_like(rewards[0])
+    for turn in range(len(rewards) - 1, -1, -1):
+        goes_on = np.where(dones[turn], np.float32(0), np.float32(gamma))
+        delta = rewards[turn] + goes_on * following - values[turn]
+        trace = delta + goes_on * np.float32(lam) * trace
+        advantages[turn] = trace
+        following = values[turn]
+    return advantages
+
+
+class PPO(Algorithm):
+    """Learns from the turns since the last training, and from no older ones."""
+
+    settings: PPOSettings
+    extras: ClassVar[Sequence[str]] = ("log_prob", "value")
+
+    @property
+    def outputs(self) -> int:
+        return self.num_actions + 1  # the last one is the value
+
+    def memory_turns(self, copies: int, turns_per_training: int) -> int:
+        return max(turns_per_training, 2)
+
+    def choose(
+        self, scores: Floats, streams: RandomStreams, epoch: int
+    ) -> tuple[Ints, dict[str, Any]]:
+        logits, values = scores[:, :-1], scores[:, -1]
+        shifted = logits - logits.max(axis=1, keepdims=True)
+        log_probs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        below = np.exp(log_probs).cumsum(axis=1) <= streams.uniform()[:, None]
+        actions = np.minimum(below.sum(axis=1), self.num_actions - 1)
+        chosen = np.take_along_axis(log_probs, actions[:, None], axis=1)[:, 0]
+        return actions, {"log_prob": chosen, "value": values}
+
+    def draw(self, memory: Buffer, steps: int, turns: int, rng: np.random.Generator) -> Arrays:
+        """Each step is drawn once before any is drawn again."""
+        data = memory.newest(turns)
+        settings = self.settings
+        advantages = gae(
+            data["reward"], data["value"], data["done"], settings.gamma, settings.lambda_gae
+        )
+        data |= {"advantage": advantages, "return": advantages + data["value"]}
+        flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in data.items()}
+        count = len(flat["action"])
+        wanted = steps * settings.batch_size
+        passes = [rng.permutation(count) for _ in range(-(-wanted // count))]
+        order = np.concatenate(passes)[:wanted].reshape(steps, settings.batch_size)
+        names = ("state", "action", "log_prob", "advantage", "return")
+        return {name: flat[name][order] for name in names}
+
+    def loss(self, leaves: State, state: State, batch: Arrays) -> torch.Tensor:
+        settings = self.settings
+        outputs = mlp(leaves, self.view.encode(batch["state"]))
+        log_probs = torch.log_softmax(outputs[..., :-1], dim=-1)
+        actions = torch.from_numpy(batch["action"])[..., None]
+        old = torch.from_numpy(batch["log_prob"])
+        ratio = (log_probs.gather(-1, actions).squeeze(-1) - old).exp()
+        advantage = torch.from_numpy(batch["advantage"])
+        spread = advantage.std(dim=1, keepdim=True, unbiased=False)
+        advantage = (advantage - advantage.mean(dim=1, keepdim=True)) / (spread + 1e-8)
+        clipped = ratio.clamp(1 - settings.clip_epsilon, 1 + settings.clip_epsilon)
+        policy = -torch.minimum(ratio * advantage, clipped * advantage).mean(dim=1)
+        value = (outputs[..., -1] - torch.from_numpy(batch["return"])).square().mean(dim=1)
+        entropy = -(log_probs.exp() * log_probs).sum(dim=-1).mean(dim=1)
+        return policy + settings.value_loss_coeff * value - settings.entropy_coef * entropy

@@ -1,0 +1,127 @@
+"""The networks of many agents as rows of a stack: one product answers for all of them.
+
+A `State` is all that learning changes in an agent: its weights and its optimiser's memory. Every
+tensor has a leading axis of agents. An agent by itself has a state of one row; a stack has a row
+for each; and the rows of a stack are views, so that agent i's state is row i, wherever it is used.
+Nothing here mixes rows: what happens in one depends on that one alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+
+State = dict[str, torch.Tensor]
+
+
+def new_mlp(sizes: Sequence[int], generator: torch.Generator) -> State:
+    """Weights of a plain network, of one agent: `w0` [1, in, out], `b0` [1, 1, out], and so on.
+
+    >>> weights = new_mlp([4, 3, 2], torch.Generator().manual_seed(1))
+    >>> mlp(weights, torch.ones(1, 5, 4)).shape
+    torch.Size([1, 5, 2])
+    """
+    state = {}
+    for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
+        bound = (6 / inputs) ** 0.5 if layer < len(sizes) - 2 else (3 / inputs) ** 0.5 / 10
+        uniform = torch.rand(1, inputs, outputs, generator=generator)
+        state[f"w{layer}"] = (uniform * 2 - 1) * bound
+        state[f"b{layer}"] = torch.zeros(1, 1, outputs)
+    return state
+
+
+def mlp(weights: State, inputs: torch.Tensor, prefix: str = "") -> torch.Tensor:
+    """Outputs [agents, batch, out] of inputs [agents, batch, in], each agent by its own row."""
+    depth = sum(name.startswith(f"{prefix}w") for name in weights)
+    x = inputs
+    for layer in range(depth):
+        x = torch.baddbmm(weights[f"{prefix}b{layer}"], x, weights[f"{prefix}w{layer}"])
+        if layer < depth - 1:
+            x = torch.relu(x)
+    return x
+
+
+def join(states: Iterable[State]) -> State:
+    """One stack of several states, in new memory."""
+    states = list(states)
+    return {name: torch.cat([state[name] for state in states]) for name in states[0]}
+
+
+def rows(state: State, first: int, last: int) -> State:
+    """Views of the rows `first` to `last - 1`."""
+    return {name: tensor[first:last] for name, tensor in state.items()}
+
+
+def clone(state: State) -> State:
+    """The same numbers in new memory."""
+    return {name: tensor.clone() for name, tensor in state.items()}
+
+
+def assign(target: State, source: State) -> None:
+    """Write all numbers of `source` into the memory of `target`."""
+    for name, tensor in target.items():
+        tensor.copy_(source[name])
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam for stacks: each row has its own moments, its own count of steps, its own clipping."""
+
+    learning_rate: float
+    max_grad_norm: float
+    betas: tuple[float, float] = (0.9, 0.999)
+    # As large as in Rainbow: gradients that are only rounding noise then move nothing.
+    eps: float = 1.5e-4
+
+    def new_state(self, weights: State) -> State:
+        """The moments, all zero."""
+        moments = {
+            f"{kind}.{name}": torch.zeros_like(weight)
+            for kind in ("mean", "square")
+            for name, weight in weights.items()
+        }
+        agents = len(next(iter(weights.values())))
+        return {**moments, "steps": torch.zeros(agents, dtype=torch.int64)}
+
+    def step(self, state: State, loss: torch.Tensor, leaves: State) -> torch.Tensor:
+        """One step down the loss [agents] with respect to the leaves; returns whose were finite.
+
+        Rows whose loss or gradient is not finite stay as they are.
+        """
+        grads = torch.autograd.grad(loss.sum(), list(leaves.values()))
+        norms = torch.stack([grad.flatten(1).norm(dim=1) for grad in grads]).norm(dim=0)
+        finite = torch.isfinite(norms) & torch.isfinite(loss.detach())
+        if finite.all():
+            self._update(state, dict(zip(leaves, grads, strict=True)), norms)
+        else:
+            good = finite.nonzero().flatten()
+            part = {name: tensor[good] for name, tensor in state.items()}  # copies
+            named = zip(leaves, grads, strict=True)
+            self._update(part, {name: grad[good] for name, grad in named}, norms[good])
+            for name, tensor in state.items():
+                tensor[good] = part[name]
+        return finite
+
+    def _update(self, state: State, grads: State, norms: torch.Tensor) -> None:
+        first, second = self.betas
+        state["steps"] += 1
+        steps = state["steps"].double()
+        size = (-self.learning_rate / (1 - first**steps)).float()
+        correction = (1 - second**steps).sqrt().float()
+        scale = (self.max_grad_norm / (norms + 1e-6)).clamp(max=1.0)
+        for name, grad in grads.items():
+            each = (-1,) + (1,) * (grad.ndim - 1)
+            grad.mul_(scale.view(each))
+            mean, square = state[f"mean.{name}"], state[f"square.{name}"]
+            mean.lerp_(grad, 1 - first)
+            square.mul_(second).addcmul_(grad, grad, value=1 - second)
+            below = (square.sqrt() / correction.view(each)).add_(self.eps)
+            state[name].add_((mean / below).mul_(size.view(each)))
+
+
+def leaves_of(state: State, names: Iterable[str]) -> State:
+    """The same memory as leaves of a new graph, to take gradients with respect to."""
+    return {name: state[name].detach().requires_grad_() for name in names}

@@ -1,0 +1,102 @@
+"""Stag hunt: a stag falls only to two who act together; a hare is small, and sure."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from keisei.worlds.world import Bools, Entity, Ints, World, WorldSettings
+
+
+class StagHuntSettings(WorldSettings):
+    """What the stag hunt can be told."""
+
+    num_agents: int = Field(4, ge=2, le=200, description="Agents in the world.")
+    height: int = Field(13, ge=5, le=200, description="Rows of the grid, walls included.")
+    width: int = Field(13, ge=5, le=200, description="Columns of the grid, walls included.")
+    stags: int = Field(3, ge=0, description="Stags in the world.")
+    hares: int = Field(0, ge=0, description="Hares in the world; 0: rewards only together.")
+    stag_reward: float = Field(5.0, description="For each of those who hunt a stag together.")
+    hare_reward: float = Field(0.5, description="For who hunts a hare, alone.")
+
+
+class StagHunt(World):
+    """`hunt` catches a hare beside the agent, or a stag if another agent hunts it too, that turn.
+
+    What was caught comes again elsewhere at once.
+
+    >>> world = StagHunt(copies=3, seed=1, hares=2)
+    >>> world.reset()
+    >>> [str(world).count(letter) for letter in "Sh"]
+    [3, 2]
+    """
+
+    name = "stag_hunt"
+    entities: ClassVar[tuple[Entity, ...]] = (
+        Entity("grass", ".", color="#d9e8c5"),
+        Entity("wall", "#", solid=True, color="#4a4a55"),
+        Entity("hare", "h", layer=1, solid=True, color="#b98a5a", shape="circle"),
+        Entity("stag", "S", layer=1, solid=True, color="#6b3f1d", shape="diamond"),
+        Entity("agent", "A", layer=1, solid=True, color="#2563a8", shape="circle"),
+    )
+    actions = ("up", "down", "left", "right", "hunt", "stay")
+    Settings = StagHuntSettings
+    settings: StagHuntSettings
+    state_names = (*World.state_names, "prey")
+
+    def __init__(self, copies: int = 1, seed: int = 0, **settings: Any) -> None:
+        super().__init__(copies, seed, **settings)
+        count = self.settings.stags + self.settings.hares
+        self.prey: Ints = np.zeros((count, copies), np.int64)  # where; the stags first
+        self._kinds = ["stag"] * self.settings.stags + ["hare"] * self.settings.hares
+        # Who was the first to hunt this prey in this turn: -1 for nobody.
+        self._hunter: Ints = np.full((count, copies), -1)
+
+    def populate(self) -> None:
+        self.build_walls()
+        cells = self.draw_distinct(self.inside, len(self._kinds) + self.num_agents)
+        self.prey[:] = cells[: len(self._kinds)]
+        for kind, where in zip(self._kinds, self.prey, strict=True):
+            self.put(kind, where)
+        self.positions[:] = cells[len(self._kinds) :]
+        for agent in range(self.num_agents):
+            self.grid[1][self.positions[agent]] = self.bodies[agent]
+
+    def transition(self) -> None:
+        self._hunter[:] = -1
+
+    def act(self, agent: int, actions: Ints) -> None:
+        self.walk(agent, self.ahead(agent, actions))
+        hunting = actions == self.actions.index("hunt")
+        if not hunting.any():
+            return
+        stride = self.cell(1, 0) - self.cell(0, 0)
+        for number, kind in enumerate(self._kinds):
+            distance = np.abs(self.prey[number] - self.positions[agent])
+            beside = hunting & ((distance == 1) | (distance == stride))
+            if kind == "hare":
+                self.rewards[agent, beside] += self.settings.hare_reward
+                self._comes_again(number, beside)
+            else:
+                self._hunt_stag(agent, number, beside)
+
+    def _hunt_stag(self, agent: int, number: int, beside: Bools) -> None:
+        first = self._hunter[number]
+        together = beside & (first >= 0)
+        self.rewards[agent, together] += self.settings.stag_reward
+        self.rewards[first[together], together.nonzero()[0]] += self.settings.stag_reward
+        first[beside & ~together] = agent
+        self._comes_again(number, together)
+
+    def _comes_again(self, number: int, caught: Bools) -> None:
+        """Move the prey to a free cell; if the one that is drawn is taken, it stays."""
+        if not caught.any():
+            return
+        there = self.draw_from(self.inside)
+        caught = caught & self.is_free(there)
+        self.grid[1][self.prey[number][caught]] = 0
+        self.put(self._kinds[number], there, caught)
+        self.prey[number][caught] = there[caught]
+        self._hunter[number][caught] = -1

@@ -1,0 +1,186 @@
+"""A run in a world: the same folder, checkpoints, metrics and exact resume as in Shogi.
+
+::
+
+    runs/<name>/
+      config.yaml            all settings
+      metrics.sqlite         returns and losses of every agent, speed, events
+      tensorboard/           the same numbers for TensorBoard
+      checkpoints/           step_000000123456.pt: weights, memories, random states, the world
+      learning_curve.png     the returns of every agent
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+import yaml
+
+from keisei.errors import KeiseiError
+from keisei.training.checkpoint import CheckpointStore
+from keisei.training.metrics import MetricsStore, TensorBoardWriter
+from keisei.training.run import Run
+from keisei.training.stopping import Stopper
+from keisei.training.trace import Trace
+from keisei.worlds.config import WorldRunConfig, load_world_config
+from keisei.worlds.curves import draw_returns
+from keisei.worlds.display import Lines, make_display
+from keisei.worlds.environment import EpochResult
+from keisei.worlds.parallel_environment import build
+from keisei.worlds.registry import make_world
+
+log = logging.getLogger(__name__)
+
+BASELINE_EPOCHS = 2
+
+
+class WorldTraining:
+    """Trains the agents of a run until its epochs are over, or until SIGINT or SIGTERM."""
+
+    def __init__(self, config: WorldRunConfig, run: Run, trace_file: Path | None = None) -> None:
+        self.config, self.run = config, run
+        torch.set_num_threads(1)  # a second one would fight with the learners for their cores
+        self.trace = Trace(trace_file)
+        self.environment = build(config, self.trace)
+        self.checkpoints = CheckpointStore(run.checkpoints_dir, config.keep_checkpoints)
+        self.random_return: list[float] | None = None
+        self.turns_per_s = 0.0
+
+    @property
+    def steps(self) -> int:
+        """Turns so far, over all copies."""
+        world = self.environment.world
+        return self.environment.epoch * world.max_turns * world.copies
+
+    def load_latest(self) -> None:
+        """Go on from the newest good checkpoint."""
+        path, state = self.checkpoints.latest()
+        try:
+            self.environment.load_state_dict(state["environment"])
+        except (ValueError, RuntimeError, KeyError) as error:
+            reason = " ".join(str(error).split())
+            raise KeiseiError(f"the settings do not fit the checkpoint {path}: {reason}") from error
+        self.random_return = state["random_return"]
+        if self.environment.epoch >= self.config.epochs:
+            raise KeiseiError(
+                f"{self.run.name} has run its {self.config.epochs} epochs; "
+                f"for more, resume with -o epochs=N"
+            )
+
+    def train(self) -> bool:
+        """Train; returns whether the run got to its end."""
+        environment, display = self.environment, make_display(self)
+        with self.run.lock(), MetricsStore(self.run.metrics_path) as metrics, Stopper() as stopper:
+            metrics.truncate_after(self.steps)  # of a lost epoch; it would stand there twice
+            metrics.log_event("info", f"started at epoch {environment.epoch}")
+            tensorboard = TensorBoardWriter(self.run.tensorboard_dir, self.steps or None)
+            try:
+                if self.random_return is None:
+                    self.random_return = measure_random(self.config)
+                metrics.set_meta("random_return", yaml.safe_dump(self.random_return))
+                display.start()
+                # An epoch takes a second or so: a stop waits for its end, and nothing is lost.
+                while environment.epoch < self.config.epochs and stopper.requested is None:
+                    self._epoch(metrics, tensorboard, display)
+                finished = environment.epoch >= self.config.epochs
+                if finished:
+                    environment.finish()
+                self._save(metrics)
+            finally:
+                display.stop()
+                tensorboard.close()
+                environment.close()
+                self.trace.close()
+        draw_returns(self.run.metrics_path, self.run.learning_curve_path, self.run.name)
+        display.farewell(finished)
+        return finished
+
+    def _epoch(self, metrics: MetricsStore, tensorboard: TensorBoardWriter, display: Lines) -> None:
+        before, start = self.steps, time.perf_counter()
+        result = self.environment.run_epoch()
+        self.turns_per_s = (self.steps - before) / (time.perf_counter() - start)
+        numbers = self._numbers(result)
+        metrics.log(self.steps, numbers)
+        tensorboard.log(self.steps, numbers)
+        display.update(result)
+        if self.environment.epoch % self.config.checkpoint_interval == 0:
+            self._save(metrics)
+
+    def _numbers(self, result: EpochResult) -> dict[str, float]:
+        returns = {f"return agent_{i}": float(x) for i, x in enumerate(result.returns)}
+        losses = {f"loss agent_{i}": loss for i, loss in result.losses.items()}
+        return {
+            **returns,
+            **losses,
+            "return": float(result.returns.mean()),
+            "turns_per_s": self.turns_per_s,
+            "failed_trainings": self.environment.failed_trainings,
+            "memory_mb": memory_in_use() / 1e6,
+        }
+
+    def _save(self, metrics: MetricsStore) -> None:
+        state = {
+            "environment": self.environment.state_dict(),
+            "random_return": self.random_return,
+        }
+        path = self.checkpoints.save(self.steps, state)
+        metrics.log_event("info", f"saved {path.name}")
+
+
+def memory_in_use() -> float:
+    """Bytes of memory that this process holds (Linux; elsewhere nan)."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return math.nan
+    return float(pages * os.sysconf("SC_PAGE_SIZE"))
+
+
+def measure_random(config: WorldRunConfig) -> list[float]:
+    """What agents that act at random get in an episode, each: the line to beat."""
+    settings = config.model_dump() | {"agents": ["random"], "copies": min(config.copies, 64)}
+    environment = build(WorldRunConfig.model_validate(settings))
+    results = environment.run_experiment(BASELINE_EPOCHS)
+    returns = np.mean([result.returns for result in results], axis=0)
+    return [float(value) for value in returns]
+
+
+def start_world_training(
+    world: str | None,
+    config_file: Path | None,
+    overrides: Sequence[str],
+    name: str | None,
+    resume: str | None,
+    trace_file: Path | None,
+) -> bool:
+    """Train a new run, or go on with one; returns whether it got to its end."""
+    if resume is None:
+        if world is None:
+            raise KeiseiError("say which world: `keisei worlds list` names them")
+        config = load_world_config(world, config_file, overrides)
+        make_world(config)  # before there is a folder: unknown worlds and settings are refused
+        text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+        run = Run.create(Path(config.runs_dir), name, text)
+        return WorldTraining(config, run, trace_file).train()
+    if world or config_file or name:
+        raise KeiseiError("--resume takes the run's own world, name and settings: leave them out")
+    run = open_run(resume, overrides)
+    training = WorldTraining(load_world_config(None, run.config_path, overrides), run, trace_file)
+    if training.checkpoints.paths():
+        training.load_latest()
+    else:
+        log.warning("%s has no checkpoint yet: it starts from the beginning", run.name)
+    return training.train()
+
+
+def open_run(name: str, overrides: Sequence[str] = ()) -> Run:
+    """A run by name or folder."""
+    defaults = load_world_config(overrides=[o for o in overrides if o.startswith("runs_dir=")])
+    return Run.open(name, Path(defaults.runs_dir))

@@ -1,0 +1,101 @@
+"""Watching an episode of a run: live in the terminal, or as a GIF; a person may join in."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from keisei.errors import KeiseiError
+from keisei.training.checkpoint import CheckpointStore
+from keisei.worlds.config import load_world_config
+from keisei.worlds.drawing import colored_text, picture, write_gif
+from keisei.worlds.environment import Environment
+from keisei.worlds.models import HumanModel, Learner
+from keisei.worlds.parallel_environment import build
+from keisei.worlds.training import open_run
+from keisei.worlds.world import World
+
+KEYS = {"w": "up", "s": "down", "a": "left", "d": "right", " ": "stay", "e": "clean", "f": "hunt"}
+
+
+def load_episode(name: str, seed: int, human: int | None = None) -> Environment:
+    """One copy of a run's world, with its agents as they are in the newest checkpoint."""
+    run = open_run(name)
+    overrides = ["copies=1", f"seed={seed}", "parallel.enabled=false", "parallel.train_interval=1"]
+    environment = build(load_world_config(None, run.config_path, overrides))
+    _, state = CheckpointStore(run.checkpoints_dir).latest()
+    for agent, saved in zip(environment.agents, state["environment"]["models"], strict=True):
+        if isinstance(agent.model, Learner):
+            for part, tensor in agent.model.state.items():
+                tensor.copy_(saved["state"][part])
+            agent.model.epoch = state["environment"]["epoch"]
+    if not isinstance(environment.world, World):
+        raise KeiseiError(f"{environment.world.name} cannot be drawn: it is no grid world")
+    if human is not None:
+        _join(environment, environment.world, human)
+    return environment
+
+
+def _join(environment: Environment, world: World, human: int) -> None:
+    from click import getchar
+
+    if not 0 <= human < world.num_agents:
+        raise KeiseiError(f"there is no agent {human}: choose 0 to {world.num_agents - 1}")
+    keys = {key: world.actions.index(what) for key, what in KEYS.items() if what in world.actions}
+    environment.agents[human].model = HumanModel(keys, getchar)
+
+
+def watch(
+    name: str,
+    gif: Path | None = None,
+    human: int | None = None,
+    seed: int = 0,
+    turns_per_s: float = 8.0,
+    console: Console | None = None,
+) -> None:
+    """Show an episode; with `gif`, write it there instead."""
+    console = console or Console()
+    environment = load_episode(name, seed, human)
+    world = environment.world
+    assert isinstance(world, World)
+    world.reset()
+    if gif is not None:
+        frames = [picture(world)]
+        environment.on_turn = lambda: frames.append(picture(world))
+        _play(environment)
+        write_gif(frames, gif)
+        console.print(f"{len(frames)} frames written to {gif}")
+    elif console.is_terminal:
+        with Live(console=console, auto_refresh=False) as live:
+            pause = 0 if human is not None else 1 / turns_per_s
+
+            def show() -> None:
+                live.update(_view(environment, world), refresh=True)
+                time.sleep(pause)
+
+            environment.on_turn = show
+            live.update(_view(environment, world), refresh=True)
+            _play(environment)
+    else:
+        _play(environment)
+        console.print(str(world), markup=False, highlight=False)
+    got = ", ".join(f"agent {i} {value:.1f}" for i, value in enumerate(environment.returns))
+    console.print(f"returns: {got}")
+
+
+def _play(environment: Environment) -> None:
+    try:
+        for _ in range(environment.world.max_turns):
+            environment.take_turn()
+    except KeyboardInterrupt:
+        pass  # who has seen enough
+
+
+def _view(environment: Environment, world: World) -> Text:
+    returns = "  ".join(f"{i}: {value:.1f}" for i, value in enumerate(environment.returns))
+    text = colored_text(world)
+    return text.append(f"turn {environment.turn} of {world.max_turns}   returns {returns}\n")

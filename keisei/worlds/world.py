@@ -1,0 +1,318 @@
+"""A grid world, in as many copies as you like: everything is an array over the copies.
+
+A world is a class with a list of entities, a list of actions and three methods::
+
+    class Meadow(World):
+        name = "meadow"
+        entities = (
+            Entity("grass", "."),
+            Entity("wall", "#", solid=True),
+            Entity("flower", "*", layer=1),
+            Entity("agent", "A", layer=1, solid=True),
+        )
+        actions = ("up", "down", "left", "right")
+
+        def populate(self): ...            # the start of an episode
+        def transition(self): ...          # what changes by itself, before the agents look
+        def act(self, agent, actions): ... # what an agent does, in all copies at once
+
+A cell of the grid has one entity in each layer. Entities are numbers: look at a cell with `look`,
+which adds up the layers, and compare with `code["flower"]`. A place is one number as well, and
+counts through all copies, so that `self.positions[agent]` [copies] picks the agent's cell in each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, ValidationError
+
+from keisei.config_schema import ConfigError, Section
+from keisei.shogi.random_streams import RandomStreams
+from keisei.worlds.view import View
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+Codes = npt.NDArray[np.uint8]
+Bools = npt.NDArray[np.bool_]
+
+STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
+
+
+@dataclass(frozen=True)
+class Entity:
+    """Something that a cell may hold. The first of layer 0 is the ground: it covers all cells."""
+
+    name: str
+    letter: str
+    layer: int = 0
+    solid: bool = False  # nobody can walk there
+    color: str = "#888888"
+    shape: str = "square"  # square, circle or diamond
+
+
+class WorldSettings(Section):
+    """What every grid world can be told."""
+
+    num_agents: int = Field(2, ge=1, le=200, description="Agents in the world.")
+    height: int = Field(21, ge=3, le=200, description="Rows of the grid, walls included.")
+    width: int = Field(21, ge=3, le=200, description="Columns of the grid, walls included.")
+    vision: int = Field(4, ge=1, le=20, description="How many cells an agent sees each way.")
+    max_turns: int = Field(100, ge=1, description="Turns of an episode.")
+
+
+class World:
+    """The base of all grid worlds; see the module's text for how to write one."""
+
+    name: ClassVar[str]
+    entities: ClassVar[tuple[Entity, ...]]
+    actions: ClassVar[tuple[str, ...]]
+    Settings: ClassVar[type[WorldSettings]] = WorldSettings
+    state_names: ClassVar[tuple[str, ...]] = ("grid", "positions", "bodies")  # for checkpoints
+
+    def __init__(self, copies: int = 1, seed: int = 0, **settings: Any) -> None:
+        try:
+            self.settings = self.Settings(**settings)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise ConfigError(f"world {self.name}: {where}: {first['msg']}") from None
+        self.copies = copies
+        self.num_agents = self.settings.num_agents
+        self.max_turns = self.settings.max_turns
+        self.turn = 0
+        self.streams = RandomStreams(seed, copies)
+        self._number_entities()
+        self._make_grid()
+        self.rewards: Floats = np.zeros((self.num_agents, copies), np.float32)
+        self.populated = False
+
+    # -- what a world defines ------------------------------------------------------------------
+
+    def populate(self) -> None:
+        """Fill the empty grid for a new episode, and place the agents."""
+        raise NotImplementedError
+
+    def transition(self) -> None:
+        """Change what changes by itself; called before the agents look."""
+
+    def act(self, agent: int, actions: Ints) -> None:
+        """Let one agent act in all copies; its rewards are added to `self.rewards[agent]`."""
+        raise NotImplementedError
+
+    # -- an episode ----------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        """Begin a new episode in every copy."""
+        self.turn = 0
+        self.grid[:] = 0
+        self.bodies[:] = self.code["agent"]
+        self.rewards[:] = 0
+        self.populate()
+        self.populated = True
+
+    def begin_turn(self) -> None:
+        """The world's own part of a turn."""
+        if not self.populated:
+            self.reset()
+        self.rewards[:] = 0
+        self.transition()
+
+    def end_turn(self) -> tuple[Floats, Bools]:
+        """Rewards [agents, copies] of this turn, and where the episode is over [agents, copies]."""
+        self.turn += 1
+        over = self.turn >= self.max_turns
+        return self.rewards.copy(), np.full(self.rewards.shape, over)
+
+    def step(self, actions: Ints) -> tuple[Floats, Bools]:
+        """Let all agents act [agents, copies], the first one first."""
+        for agent in range(self.num_agents):
+            self.act(agent, actions[agent])
+        return self.end_turn()
+
+    def pov(self, agent: int | None = None) -> Codes:
+        """The window that an agent sees [copies, cells], or all agents [agents, copies, cells].
+
+        One byte a cell: the sum of its entities' numbers. `view.encode` turns it into planes.
+        """
+        centre = self.positions if agent is None else self.positions[agent]
+        return self.look(centre[..., None] + self._window)
+
+    def close(self) -> None:
+        """Nothing is open; a world that wraps something else closes it here."""
+
+    # -- tools for the one who writes a world --------------------------------------------------
+
+    def look(self, cells: Ints) -> Codes:
+        """The entities of these cells, one number each: the sum over the layers."""
+        seen: Codes = self.grid[0].take(cells)
+        for layer in self.grid[1:]:
+            seen += layer.take(cells)
+        return seen
+
+    def ahead(self, agent: int, actions: Ints) -> Ints:
+        """Where an agent's action leads; its own cell if the action is no step."""
+        there: Ints = self.positions[agent] + self._step_of[actions]
+        return there
+
+    def walk(self, agent: int, there: Ints) -> Bools:
+        """Move an agent, in each copy where nothing solid is there; returns where it moved."""
+        here = self.positions[agent]
+        free = self.is_free(there)
+        now = np.where(free, there, here)
+        self.grid[1][here] = 0
+        self.grid[1][now] = self.bodies[agent]
+        self.positions[agent] = now
+        return free
+
+    def is_free(self, cells: Ints) -> Bools:
+        """Can one walk there?"""
+        return ~self._solid[self.look(cells)]
+
+    def put(self, name: str, cells: Ints, where: Bools | None = None) -> None:
+        """Put an entity into cells (only those that `where` picks)."""
+        chosen = cells if where is None else cells[where]
+        self.grid[self._layer[name]][chosen] = self.code[name]
+
+    def draw_from(self, cells: Ints) -> Ints:
+        """One of these cells of the map in each copy [copies], by each copy's own stream."""
+        rank = (self.streams.uniform() * len(cells)).astype(np.int64)
+        return cells[rank] + self.first_cell
+
+    def draw_distinct(self, cells: Ints, count: int) -> Ints:
+        """`count` different ones of these cells in each copy [count, copies]."""
+        if count > len(cells):
+            raise ConfigError(f"world {self.name}: {count} things do not fit on {len(cells)} cells")
+        pool = np.repeat(cells[None], self.copies, axis=0)
+        rows = np.arange(self.copies)
+        for place in range(count):
+            other = place + (self.streams.uniform() * (len(cells) - place)).astype(np.int64)
+            pool[rows, place], pool[rows, other] = pool[rows, other], pool[rows, place]
+        return pool[:, :count].T + self.first_cell
+
+    def place_agents(self, cells: Ints) -> None:
+        """Put the agents on different ones of these cells."""
+        self.positions[:] = self.draw_distinct(cells, self.num_agents)
+        for agent in range(self.num_agents):
+            self.grid[1][self.positions[agent]] = self.bodies[agent]
+
+    def cell(self, row: int, column: int) -> int:
+        """The number of a cell in the first copy."""
+        pad = self.settings.vision
+        return (row + pad) * self._stride + column + pad
+
+    def everywhere(self, cells: Ints) -> Ints:
+        """These cells of the map, in all copies [copies, cells]."""
+        return self.first_cell[:, None] + cells
+
+    def build_walls(self) -> None:
+        """Walls around the map."""
+        self.put("wall", self.everywhere(self._border))
+
+    # -- keeping and showing -------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the next turn depends on."""
+        arrays = {name: getattr(self, name).copy() for name in self.state_names}
+        streams = self.streams.state.copy()
+        return {**arrays, "streams": streams, "turn": self.turn, "populated": self.populated}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a `state_dict()` of the same world with as many copies."""
+        for name in self.state_names:
+            mine = getattr(self, name)
+            if mine.shape != state[name].shape:
+                raise ValueError(f"{name} has the shape {state[name].shape}, not {mine.shape}")
+            mine[:] = state[name]
+        self.streams.state = state["streams"].copy()
+        self.turn, self.populated = state["turn"], state["populated"]
+
+    def cells_of(self, copy: int = 0) -> list[list[tuple[Entity, ...]]]:
+        """The entities of each cell of a copy, the ground first: rows of columns."""
+        settings, pad = self.settings, self.settings.vision
+        shape = (len(self.grid), self.copies, settings.height + 2 * pad, self._stride)
+        layers = self.grid.reshape(shape)[:, copy, pad:-pad, pad:-pad]
+        return [
+            [
+                tuple(
+                    self._by_code[layer][code]
+                    for layer, code in enumerate(layers[:, row, column].tolist())
+                    if layer == 0 or code
+                )
+                for column in range(settings.width)
+            ]
+            for row in range(settings.height)
+        ]
+
+    def places(self, copy: int = 0) -> list[tuple[int, int]]:
+        """Where the agents of a copy stand: (row, column)."""
+        pad = self.settings.vision
+        cells = (self.positions[:, copy] - self.first_cell[copy]).tolist()
+        return [(cell // self._stride - pad, cell % self._stride - pad) for cell in cells]
+
+    def __str__(self) -> str:
+        """The first copy, as letters."""
+        rows = self.cells_of(0)
+        return "\n".join("".join(cell[-1].letter for cell in row) for row in rows)
+
+    # -- setting up ----------------------------------------------------------------------------
+
+    def _number_entities(self) -> None:
+        """Give each entity a number, so that sums over layers tell all of a cell's entities."""
+        depth = max(entity.layer for entity in self.entities) + 1
+        layers = [[e for e in self.entities if e.layer == layer] for layer in range(depth)]
+        self.code: dict[str, int] = {}
+        self._layer = {entity.name: entity.layer for entity in self.entities}
+        self._by_code: list[dict[int, Entity]] = []
+        unit = 1
+        for layer, members in enumerate(layers):
+            start = 0 if layer == 0 else 1  # above the ground, 0 is nothing
+            codes = {unit * (i + start): entity for i, entity in enumerate(members)}
+            self._by_code.append(codes)
+            self.code |= {entity.name: code for code, entity in codes.items()}
+            unit *= len(members) + start
+        if unit > 256:
+            raise ConfigError(f"world {self.name}: its entities make {unit} sums, more than 256")
+        self._make_tables(layers, unit)
+
+    def _make_tables(self, layers: list[list[Entity]], sums: int) -> None:
+        """What is known of each sum: is it solid, and which planes show it."""
+        shown = [entity for members in layers for entity in members][1:]  # all but the ground
+        self.planes = tuple(entity.name for entity in shown)
+        self._solid: Bools = np.zeros(256, np.bool_)
+        table: Floats = np.zeros((sums, len(shown)), np.float32)
+        sizes = [len(members) + (layer > 0) for layer, members in enumerate(layers)]
+        for code in range(sums):
+            for layer, size in enumerate(sizes):
+                unit = prod(sizes[:layer])
+                here = self._by_code[layer].get(code // unit % size * unit)
+                if here is None:
+                    continue
+                self._solid[code] |= here.solid
+                if here in shown:
+                    table[code, shown.index(here)] = 1
+        self._table = table
+
+    def _make_grid(self) -> None:
+        """The grid with a rim as wide as the agents see: no window ever leaves it."""
+        height, width, pad = self.settings.height, self.settings.width, self.settings.vision
+        self._stride = width + 2 * pad
+        size = self._stride * (height + 2 * pad)
+        self.first_cell: Ints = np.arange(self.copies, dtype=np.int64) * size
+        self.grid: Codes = np.zeros((len(self._by_code), self.copies * size), np.uint8)
+        self.positions: Ints = np.zeros((self.num_agents, self.copies), np.int64)
+        self.bodies: Codes = np.zeros((self.num_agents, self.copies), np.uint8)
+        reach = np.arange(-pad, pad + 1)
+        self._window: Ints = (reach[:, None] * self._stride + reach).reshape(-1)
+        inner = np.arange(size).reshape(-1, self._stride)[pad:-pad, pad:-pad]
+        self.inside: Ints = inner[1:-1, 1:-1].reshape(-1).copy()  # all cells within the walls
+        self._border: Ints = np.setdiff1d(inner, self.inside)
+        steps = [STEPS.get(action, (0, 0)) for action in self.actions]
+        self._step_of: Ints = np.array([down * self._stride + right for down, right in steps])
+        view = View((len(self._window),), np.dtype(np.uint8), self._table)
+        self.views = [view] * self.num_agents
+        self.num_actions = [len(self.actions)] * self.num_agents

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+from keisei.worlds import make_environment
+
+SMALL = [
+    "copies=4",
+    "world_settings={height: 9, width: 9, vision: 2, max_turns: 20}",
+    "double_dqn.hidden=[16]",
+    "double_dqn.batch_size=8",
+    "double_dqn.replay_ratio=0.05",
+    "ppo.hidden=[16]",
+    "ppo.batch_size=16",
+    "ppo.replay_ratio=0.05",
+]
+
+
+@pytest.fixture
+def make():
+    """Small environments that are closed at the test's end."""
+    made = []
+
+    def make_small(*overrides, world="treasure_hunt"):
+        made.append(make_environment(world, [*SMALL, *overrides]))
+        return made[-1]
+
+    yield make_small
+    for environment in made:
+        environment.close()
+
+
+def weights_of(environment):
+    """Copies of all that learning changes, by agent."""
+    return [
+        {name: tensor.clone() for name, tensor in learner.state.items()}
+        for _, learner in environment.learners
+    ]
+
+
+def trajectory(environment, turns):
+    """What all agents saw, did and got."""
+    environment.world.reset()
+    record = []
+    for _ in range(turns):
+        environment.next_turn()
+        for agent in environment.agents:
+            newest = agent.model.memory.newest(1)
+            record.append([newest[name].copy() for name in ("state", "action", "reward", "done")])
+    return record
+
+
+def same(first, second):
+    return all(
+        np.array_equal(a, b)
+        for one, other in zip(first, second, strict=True)
+        for a, b in zip(one, other, strict=True)
+    )

@@ -1,0 +1,93 @@
+"""The same trajectories and weights in every mode."""
+
+import numpy as np
+import pytest
+import torch
+
+from keisei.worlds import make_environment
+from tests.worlds.conftest import SMALL, same, trajectory, weights_of
+
+ASYNC = "parallel.async_learning=true"
+
+
+def assert_equal_weights(first, second):
+    for one, other in zip(weights_of(first), weights_of(second), strict=True):
+        for name in one:
+            assert torch.equal(one[name], other[name]), name
+
+
+@pytest.mark.parametrize("world", ["treasure_hunt", "cleanup", "tag", "stag_hunt"])
+@pytest.mark.parametrize("kind", ["double_dqn", "ppo"])
+def test_sequential_and_parallel_actions_give_the_same_trajectories(make, world, kind):
+    options = [f"agents=[{kind}]", "double_dqn.epsilon_start=0.3"]
+    plain = make(*options, "parallel.enabled=false", world=world)
+    assert same(trajectory(plain, 40), trajectory(make(*options, world=world), 40))
+
+
+def test_with_parallelism_off_the_results_of_training_are_those_of_the_plain_way(make):
+    plain = make("parallel.enabled=false")
+    off = make("parallel.parallel_actions=false", "parallel.parallel_training=false")
+    first, second = plain.run_experiment(3), off.run_experiment_parallel(3)
+    assert_equal_weights(plain, off)
+    assert all(np.array_equal(a.returns, b.returns) for a, b in zip(first, second, strict=True))
+
+
+def test_stacked_training_gives_the_weights_of_the_plain_way(make):
+    plain, stacked = make("parallel.enabled=false"), make()
+    plain.run_experiment(2)
+    stacked.run_experiment(2)
+    for one, other in zip(weights_of(plain), weights_of(stacked), strict=True):
+        for name in one:
+            assert torch.allclose(one[name], other[name], rtol=0, atol=1e-5), name
+
+
+def test_learning_beside_collecting_depends_on_the_seed_and_not_on_who_was_faster(make):
+    threads = make(ASYNC, "parallel.use_threads=true", "parallel.parallel_training=false")
+    processes = make(ASYNC, "parallel.parallel_training=false")
+    threads.run_experiment(4)
+    processes.run_experiment(4)
+    assert_equal_weights(threads, processes)
+
+
+def test_every_mode_takes_as_many_training_steps(make):
+    steps = []
+    for options in (["parallel.enabled=false"], [], [ASYNC, "parallel.use_threads=true"]):
+        environment = make(*options)
+        environment.run_experiment(4)
+        steps.append([int(learner.state["steps"]) for _, learner in environment.learners])
+    assert steps == [[16, 16]] * 3  # 4 epochs x 20 turns x 4 copies x 0.05
+
+
+def test_networks_of_different_shape_learn_in_processes_of_their_own(make):
+    environment = make("agents=[double_dqn, ppo]")
+    before = weights_of(environment)
+    environment.run_experiment(1)
+    names = [type(group.worker).__name__ for group in environment.groups]
+    assert names == ["ProcessLearning"] * 2
+    for old, new in zip(before, weights_of(environment), strict=True):
+        assert not torch.equal(old["w0"], new["w0"])
+
+
+def test_a_copy_of_a_world_lives_the_same_life_whatever_lives_beside_it():
+    few, many = (
+        trajectory(make_environment("treasure_hunt", [*SMALL, f"copies={n}"]), 20) for n in (1, 5)
+    )
+    first_of_many = [[array[:, :1] for array in turn] for turn in many]
+    assert same(few, first_of_many)
+
+
+def test_in_sequential_order_each_sees_what_the_one_before_did(make):
+    environment = make("turn_order=sequential", "agents=[random]")
+    world = environment.world
+    world.reset()
+    seen = []
+    original = world.act
+
+    def act(agent, actions):
+        seen.append(world.pov().copy())
+        original(agent, actions)
+
+    world.act = act
+    for _ in range(10):
+        environment.take_turn()
+    assert any(not np.array_equal(a, b) for a, b in zip(seen[::2], seen[1::2], strict=True))

@@ -1,0 +1,138 @@
+"""What breaks is said and counted; the others go on."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from keisei.worlds.double_dqn import DoubleDQN
+from tests.worlds.conftest import SMALL, weights_of
+
+ASYNC = "parallel.async_learning=true"
+
+
+def test_an_agent_whose_network_gives_nan_is_reported_and_the_others_go_on(make, caplog):
+    environment, healthy = make("copies=2"), make("copies=2")
+    environment.agents[0].model.state["w0"].fill_(torch.nan)
+    environment.run_experiment(3)
+    assert "a network gives NaN" in caplog.text
+    assert "not finite" in caplog.text
+    broken, fine = (learner for _, learner in environment.learners)
+    assert broken.failures > 0
+    assert fine.failures == 0
+    assert int(fine.state["steps"]) > 0
+    assert all(torch.isfinite(tensor).all() for tensor in fine.state.values())
+    healthy.run_experiment(1)
+    assert np.isnan(environment.losses[0])
+    assert np.isfinite(environment.losses[1])
+
+
+def test_a_killed_learner_process_is_reported_and_replaced(make, caplog):
+    environment = make(ASYNC)
+    environment.run_experiment(1)
+    process = environment.groups[0].worker.process
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(timeout=30)
+    before = weights_of(environment)
+    environment.run_experiment(2)
+    assert "is gone, and another takes its place" in caplog.text
+    assert environment.groups[0].worker.process.pid != process.pid
+    assert not torch.equal(before[0]["w0"], environment.agents[0].model.state["w0"])
+
+
+def test_a_learner_process_killed_while_it_trains_costs_one_training(make, caplog):
+    environment = make(ASYNC)
+    environment.run_experiment(1)
+    process = environment.groups[0].worker.process
+    os.kill(process.pid, signal.SIGSTOP)  # so that it cannot answer before it is killed
+    before = weights_of(environment)
+    environment.run_epoch()
+    os.kill(process.pid, signal.SIGKILL)
+    environment.run_epoch()
+    assert environment.failed_trainings == 1
+    assert "was killed or crashed; its agents keep their weights" in caplog.text
+    environment.finish()
+    assert not torch.equal(before[0]["w0"], environment.agents[0].model.state["w0"])
+
+
+def test_a_hung_learner_process_meets_its_timeout(make, caplog):
+    environment = make(ASYNC, "parallel.learner_timeout=0.5")
+    environment.run_experiment(1)
+    process = environment.groups[0].worker.process
+    os.kill(process.pid, signal.SIGSTOP)
+    environment.run_experiment(1)
+    assert environment.failed_trainings == 1
+    assert "did not end within" in caplog.text
+    process.wait(timeout=60)  # not left behind
+
+
+class Stubborn(DoubleDQN):
+    """Fails, or hangs, on purpose."""
+
+    release = threading.Event()
+    fails = True
+
+    def learn(self, state, batches):
+        if self.fails:
+            raise RuntimeError("no")
+        self.release.wait(60)
+        return super().learn(state, batches)
+
+
+def stubborn(make, *options):
+    environment = make(
+        ASYNC, "parallel.use_threads=true", "parallel.parallel_training=false", *options
+    )
+    for team in environment.teams:
+        team.algorithm.__class__ = Stubborn
+    return environment
+
+
+def test_a_failed_training_is_counted_and_collection_goes_on(make, caplog):
+    environment = stubborn(make)
+    results = environment.run_experiment(3)
+    assert len(results) == 3
+    assert environment.failed_trainings == 3
+    assert "RuntimeError: no" in caplog.text
+
+
+def test_a_hung_learner_thread_meets_its_timeout(make, caplog, monkeypatch):
+    monkeypatch.setattr(Stubborn, "fails", False)
+    environment = stubborn(make, "parallel.learner_timeout=0.2")
+    before = weights_of(environment)
+    environment.run_experiment(1)
+    Stubborn.release.set()
+    assert environment.failed_trainings == 1
+    assert torch.equal(before[0]["w0"], environment.agents[0].model.state["w0"])
+
+
+def test_no_process_is_left_when_an_environment_is_closed(make):
+    environment = make(ASYNC)
+    environment.run_experiment(1)
+    process = environment.groups[0].worker.process
+    environment.close()
+    process.wait(timeout=60)
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="Linux alone tells when a process ends")
+def test_a_learner_process_goes_when_its_parent_is_killed():
+    code = (
+        "from keisei.worlds import make_environment\n"
+        f"environment = make_environment('treasure_hunt', {[*SMALL, ASYNC]})\n"
+        "environment.run_experiment(1)\n"
+        "print(environment.groups[0].worker.process.pid, flush=True)\n"
+        "input()\n"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe) as parent:
+        learner = os.pidfd_open(int(parent.stdout.readline()))
+        parent.kill()
+    gone, _, _ = select.select([learner], [], [], 60)  # readable when the process has ended
+    os.close(learner)
+    assert gone

@@ -1,0 +1,36 @@
+"""It learns."""
+
+import pytest
+
+from keisei.worlds import make_environment
+
+# A small field in which an agent sees everything: quick to learn.
+FIELD = "world_settings={height: 7, width: 7, vision: 4, max_turns: 40, num_agents: 2}"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [
+            "agents=[double_dqn]",
+            "double_dqn.epsilon_epochs=15",
+            "double_dqn.hidden=[64]",
+            "double_dqn.learning_rate=0.001",
+            "double_dqn.replay_ratio=0.02",
+        ],
+        [
+            "agents=[ppo]",
+            "ppo.hidden=[64]",
+            "ppo.learning_rate=0.002",
+            "ppo.replay_ratio=0.02",
+        ],
+    ],
+    ids=["double_dqn", "ppo"],
+)
+def test_agents_get_twice_as_much_as_random_ones(settings):
+    quick = [FIELD, "copies=64", "world_settings.start_things=8"]
+    with make_environment("treasure_hunt", [*quick, "agents=[random]"]) as environment:
+        chance = environment.run_experiment(3)[-1].returns.mean()
+    with make_environment("treasure_hunt", [*quick, *settings]) as environment:
+        learned = environment.run_experiment(30)[-1].returns
+    assert (learned > 2 * chance).all()

@@ -1,0 +1,119 @@
+"""Runs in worlds, from the command line: folder, checkpoints, exact resume, watching."""
+
+import json
+import os
+import signal
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from keisei.cli import app
+from keisei.training.checkpoint import CheckpointStore
+from keisei.training.metrics import MetricsReader
+from keisei.worlds.training import WorldTraining
+
+TINY = [
+    "copies=4",
+    "epochs=8",
+    "world_settings={height: 9, width: 9, vision: 2, max_turns: 20}",
+    "double_dqn.hidden=[16]",
+    "double_dqn.batch_size=8",
+    "double_dqn.replay_ratio=0.05",
+    "double_dqn.memory=400",
+    "checkpoint_interval=2",
+]
+
+
+def options(*more):
+    return [part for override in (*TINY, *more) for part in ("-o", override)]
+
+
+@pytest.fixture
+def keisei(tmp_path, monkeypatch):
+    """Runs `keisei worlds ...` in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: CliRunner().invoke(app, ["worlds", *arguments])
+
+
+def final_weights(folder):
+    _, state = CheckpointStore(folder / "checkpoints").latest()
+    return [model["state"] for model in state["environment"]["models"]]
+
+
+@pytest.fixture
+def stop_after_4_epochs(monkeypatch):
+    """Sends this process SIGTERM, as a user would, when the fourth epoch is over."""
+    epoch = WorldTraining._epoch
+
+    def epoch_and_stop(self, *rest):
+        epoch(self, *rest)
+        if self.environment.epoch == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WorldTraining, "_epoch", epoch_and_stop)
+        yield patch
+
+
+@pytest.mark.parametrize(
+    "mode", [[], ["parallel.async_learning=true", "parallel.use_threads=true"]], ids=len
+)
+def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_weights(
+    keisei, tmp_path, mode, stop_after_4_epochs
+):
+    settings = options(*mode)
+    stopped = keisei("train", "treasure_hunt", "--name", "cut", *settings)
+    assert "Stopped at epoch 4. All is saved" in stopped.stdout
+    assert "--resume cut" in stopped.stdout
+    stop_after_4_epochs.undo()
+    assert keisei("train", "--resume", "cut").exit_code == 0
+    assert keisei("train", "treasure_hunt", "--name", "whole", *settings).exit_code == 0
+    whole, cut = (final_weights(tmp_path / "runs" / name) for name in ("whole", "cut"))
+    for one, other in zip(whole, cut, strict=True):
+        for name in one:
+            assert torch.equal(one[name], other[name]), name
+    with MetricsReader(tmp_path / "runs/cut/metrics.sqlite") as reader:
+        assert len(reader.series("return agent_1")) == 8
+
+
+def test_a_run_leaves_curves_a_trace_and_can_be_watched(keisei, tmp_path):
+    trained = keisei("train", "tag", "--name", "a", "--trace", "trace.json", *options("epochs=2"))
+    assert trained.exit_code == 0, trained.stderr
+    assert "epoch 2/2" in trained.stdout
+    assert (tmp_path / "runs/a/learning_curve.png").read_bytes()[1:4] == b"PNG"
+    events = json.loads((tmp_path / "trace.json").read_text())
+    assert {"epoch 0", "train"} <= {event["name"] for event in events}
+    assert "returns: agent 0" in keisei("watch", "a").stdout
+    assert keisei("watch", "a", "--gif", "a.gif").exit_code == 0
+    assert (tmp_path / "a.gif").read_bytes()[:3] == b"GIF"
+
+
+def test_the_debug_flag_trains_one_agent_after_another_in_one_thread(keisei, tmp_path):
+    done = keisei("train", "treasure_hunt", "--debug", "--name", "a", *options("epochs=2"))
+    assert done.exit_code == 0, done.stderr
+    assert "enabled: false" in (tmp_path / "runs/a/config.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "nowhere"], "there is no world 'nowhere'"),
+        (["train", "tag", "-o", "copys=3"], "copys: there is no such setting"),
+        (["train", "tag", "-o", "world_settings.speed=3"], "world tag: speed"),
+        (["train"], "say which world"),
+        (["watch", "nothing"], "there is no run 'nothing'"),
+        (["config", "nowhere"], "there is no world 'nowhere'"),
+    ],
+)
+def test_what_a_user_gets_wrong_is_one_line_and_exit_code_2(keisei, arguments, said):
+    done = keisei(*arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_all_worlds_are_listed_and_their_settings_described(keisei):
+    shown = keisei("list").stdout
+    assert all(name in shown for name in ("treasure_hunt", "cleanup", "tag", "stag_hunt"))
+    assert "spawn_chance: 0.7" in keisei("config", "treasure_hunt").stdout

@@ -1,0 +1,200 @@
+"""The rules of the worlds."""
+
+import numpy as np
+import pytest
+
+from keisei.config_schema import ConfigError
+from keisei.worlds import WORLDS, Entity, World
+from keisei.worlds.cleanup import Cleanup
+from keisei.worlds.stag_hunt import StagHunt
+from keisei.worlds.tag import Tag
+from keisei.worlds.treasure_hunt import VALUES, TreasureHunt
+
+SMALL = {"height": 7, "width": 7, "vision": 2}
+
+
+def started(kind, copies=2, **settings):
+    world = kind(copies, 1, **{**SMALL, **settings})
+    world.reset()
+    return world
+
+
+def stand(world, agent, row, column):
+    """Put an agent there, in all copies."""
+    world.grid[1][world.positions[agent]] = 0
+    world.positions[agent] = world.first_cell + world.cell(row, column)
+    world.grid[1][world.positions[agent]] = world.bodies[agent]
+
+
+def clear(world):
+    world.grid[1][:] = 0
+    for agent in range(world.num_agents):
+        stand(world, agent, 1, agent + 1)
+
+
+def here(world, row, column):
+    return world.first_cell + world.cell(row, column)
+
+
+def do(world, *names):
+    """One action of each agent, the same in all copies; returns the rewards in the first copy."""
+    world.rewards[:] = 0
+    actions = np.array([[world.actions.index(name)] * world.copies for name in names])
+    rewards, _ = world.step(actions)
+    assert (rewards == rewards[:, :1]).all()
+    return rewards[:, 0].tolist()
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_nobody_leaves_the_walls_and_no_two_stand_in_one_cell(name):
+    world = WORLDS[name](4, 3)
+    world.reset()
+    rng = np.random.default_rng(1)
+    inside = set(world.everywhere(world.inside).reshape(-1).tolist())
+    for _ in range(world.max_turns):
+        world.begin_turn()
+        _rewards, dones = world.step(
+            rng.integers(0, len(world.actions), (world.num_agents, world.copies))
+        )
+        places = world.positions.reshape(-1).tolist()
+        assert set(places) <= inside
+        assert len(set(places)) == len(places)
+        assert (world.grid[1][world.positions] == world.bodies).all()
+    assert dones.all()
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_world_that_was_kept_goes_on_exactly(name):
+    def live(world, turns):
+        rng = np.random.default_rng(2)
+        for _ in range(turns):
+            world.begin_turn()
+            world.step(rng.integers(0, len(world.actions), (world.num_agents, world.copies)))
+        return world.pov()
+
+    first, second = WORLDS[name](3, 1), WORLDS[name](3, 2)
+    first.reset()
+    live(first, 10)
+    second.load_state_dict(first.state_dict())
+    assert np.array_equal(live(first, 20), live(second, 20))
+
+
+@pytest.mark.parametrize(("thing", "value"), VALUES.items())
+def test_treasure_is_got_by_walking_onto_it(thing, value):
+    world = started(TreasureHunt)
+    clear(world)
+    world.put(thing, here(world, 2, 1))
+    assert do(world, "down", "up") == [value, 0]
+    assert (world.look(here(world, 2, 1)) == world.code["agent"]).all()
+    assert do(world, "up", "up") == [0, 0]
+    assert (world.look(here(world, 2, 1)) == 0).all()
+
+
+def test_treasure_comes_again():
+    world = started(TreasureHunt, start_things=0, spawn_chance=1.0)
+    for _ in range(30):
+        world.begin_turn()
+    assert sum(str(world).count(letter) for letter in "*o+x") > 5
+
+
+def test_an_agent_sees_the_window_around_it():
+    world = started(TreasureHunt, copies=1)
+    clear(world)
+    stand(world, 0, 3, 3)
+    stand(world, 1, 2, 3)
+    world.put("gem", here(world, 5, 5))
+    window = world.pov(0)[0].reshape(5, 5)
+    assert window[2, 2] == window[1, 2] == world.code["agent"]
+    assert window[4, 4] == world.code["gem"]
+    planes = world.views[0].encode(window.reshape(1, 25)).reshape(5, 5, len(world.planes))
+    assert planes[4, 4].tolist() == [float(name == "gem") for name in world.planes]
+
+
+def test_apples_grow_only_while_the_river_is_clean_enough():
+    world = started(Cleanup, height=9, width=12, dirt_chance=0.0)
+    for _ in range(50):
+        world.begin_turn()
+    assert "o" not in str(world)
+    world.put("river", world.everywhere(world._river))
+    for _ in range(20):
+        world.begin_turn()
+    assert "o" in str(world)
+
+
+def test_cleaning_cleans_around_and_is_worth_nothing():
+    world = started(Cleanup, height=9, width=12, num_agents=1)
+    clear(world)
+    stand(world, 0, 3, 2)
+    world.put("dirt", world.everywhere(world._river))
+    assert do(world, "clean") == [0]
+    assert world.dirt_share()[0] == 1 - 9 / len(world._river)
+
+
+def test_an_apple_is_worth_one():
+    world = started(Cleanup, height=9, width=12, num_agents=1)
+    clear(world)
+    world.put("apple", here(world, 2, 1))
+    assert do(world, "down") == [1]
+
+
+def test_who_is_tagged_loses_what_the_tagger_gets_and_is_it_after_a_pause():
+    world = started(Tag, pillars=0, pause=2, num_agents=3)
+    clear(world)
+    world.it[:] = 0
+    world._show_it()
+    assert do(world, "right", "stay", "stay") == [1, -1, 0]
+    assert (world.it == 1).all()
+    world.begin_turn()
+    assert do(world, "stay", "left", "stay") == [0, 0, 0]  # it must pause
+    world.begin_turn()
+    assert do(world, "stay", "left", "stay") == [-1, 1, 0]
+
+
+def test_a_runner_cannot_tag():
+    world = started(Tag, pillars=0, num_agents=3)
+    clear(world)
+    world.it[:] = 2
+    world._show_it()
+    assert do(world, "right", "left", "stay") == [0, 0, 0]
+
+
+@pytest.fixture
+def stag_hunt():
+    world = started(StagHunt, num_agents=3, stags=1, hares=1)
+    world.grid[1][:] = 0
+    for agent, place in enumerate([(2, 2), (3, 3), (5, 1)]):
+        stand(world, agent, *place)
+    world.prey[0], world.prey[1] = here(world, 2, 3), here(world, 5, 2)
+    world.put("stag", world.prey[0])
+    world.put("hare", world.prey[1])
+    world.transition()
+    return world
+
+
+def test_a_stag_falls_only_to_two_who_hunt_it_in_the_same_turn(stag_hunt):
+    assert do(stag_hunt, "hunt", "stay", "stay") == [0, 0, 0]
+    stag_hunt.begin_turn()
+    assert do(stag_hunt, "stay", "hunt", "stay") == [0, 0, 0]
+    stag_hunt.begin_turn()
+    assert do(stag_hunt, "hunt", "hunt", "stay") == [5, 5, 0]
+
+
+def test_a_hare_is_caught_alone(stag_hunt):
+    assert do(stag_hunt, "stay", "stay", "hunt") == [0, 0, 0.5]
+
+
+def test_unknown_settings_and_too_many_things_are_refused_in_one_line():
+    with pytest.raises(ConfigError, match="treasure_hunt: gold"):
+        TreasureHunt(gold=3)
+    with pytest.raises(ConfigError, match="do not fit on 25 cells"):
+        TreasureHunt(**SMALL, start_things=26).reset()
+
+
+def test_a_world_with_more_entities_than_a_byte_can_tell_apart_is_refused():
+    class Crowded(World):
+        name = "crowded"
+        entities = tuple(Entity(f"{n}", "x", layer=n % 2) for n in range(40))
+        actions = ("up",)
+
+    with pytest.raises(ConfigError, match="more than 256"):
+        Crowded()
