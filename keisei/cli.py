@@ -88,6 +88,18 @@ def replay(
         run_replay(file, svg, move, Console(), wait=wait)
 
 
+@app.command()
+def usi(
+    model: Annotated[str, typer.Option(help="A checkpoint file, or a run: its newest.")] = "",
+    nodes: Annotated[int, typer.Option(help="Visits a move; 0: as time allows.", min=0)] = 0,
+) -> None:
+    """Be a USI engine for Shogi programs (on standard input and output)."""
+    from keisei.usi.engine import run_engine
+
+    with readable_errors():
+        run_engine(model, nodes)
+
+
 @contextlib.contextmanager
 def readable_errors() -> Iterator[None]:
     """Errors that a user can mend are one line on stderr and exit code 2, not a traceback."""
