@@ -143,6 +143,18 @@ def benchmark_collect(
         collect.run(json, preset)
 
 
+@benchmark.command("search")
+def benchmark_search(
+    preset: Annotated[str, typer.Option(help="tiny, small or full.")] = "tiny",
+    json: JsonFile = None,
+) -> None:
+    """Nodes/s of the tree search beside the bare network."""
+    from keisei.benchmarks import search
+
+    with readable_errors():
+        search.run(json, preset)
+
+
 def main() -> None:
     """Run the command line."""
     logging.basicConfig(level=logging.WARNING, format="keisei: %(message)s")

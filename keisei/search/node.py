@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from keisei.shogi.features import Observations
 
+NO_MOVES: npt.NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
 _REFUTED = np.float32(-1e9)  # the worth of a move that is proven to lose
 
 
@@ -41,8 +42,8 @@ class Node:
     worth: npt.NDArray[np.float32]  # mean value of each move for the mover
     pull: npt.NDArray[np.float32]  # prior / (1 + visits)
 
-    def __init__(self, moves: list[int]) -> None:
-        self.moves = moves  # as rsshogi's 16 bits; empty until looked at
+    def __init__(self) -> None:
+        self.moves = NO_MOVES  # as rsshogi's 16 bits, once the board was looked at
         self.children: dict[int, Node] = {}
         self.visits = 0
         self.total = 0.0
@@ -78,9 +79,10 @@ class Node:
         """Go to the child of a move; until the visit's value is known it counts as lost."""
         child = self.children.get(index)
         if child is None:
-            child = self.children[index] = Node([])
+            child = self.children[index] = Node()
         child.visits += 1
         child.total -= 1.0
+        self.pull[index] = self.priors[index] / (1 + child.visits)
         self._weigh(index, child)
         return child
 
@@ -97,13 +99,13 @@ class Node:
         child = self.children[index]
         child.visits -= 1
         child.total += 1.0
+        self.pull[index] = self.priors[index] / (1 + child.visits)
         if child.visits:
             self._weigh(index, child)
 
     def _weigh(self, index: int, child: Node) -> None:
         if self.worth[index] != _REFUTED:
             self.worth[index] = child.total / child.visits
-        self.pull[index] = self.priors[index] / (1 + child.visits)
 
     def _learn_mate(self, index: int, mate: int) -> None:
         """A child is proven: one lost child wins, and when all are won this position is lost."""

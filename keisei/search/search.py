@@ -19,6 +19,7 @@ from keisei.core.policy import Policy
 from keisei.search.node import Node
 from keisei.search.tree import Leaf, Tree, finish
 from keisei.shogi import features
+from keisei.shogi.actions import ACTION_OF_MOVE
 from keisei.shogi.moving import move_pieces
 from keisei.shogi.rules import can_declare
 
@@ -131,17 +132,20 @@ class Search:
     def _ask_network(self, leaves: list[Leaf], observations: features.Observations) -> None:
         if not leaves:
             return
-        legal = np.concatenate([leaf.node.actions for leaf in leaves])
+        counts = [len(leaf.node.moves) for leaf in leaves]
         offsets = np.zeros(len(leaves) + 1, dtype=np.int64)
-        np.cumsum([len(leaf.node.actions) for leaf in leaves], out=offsets[1:])
+        np.cumsum(counts, out=offsets[1:])
+        white = np.repeat(np.array([leaf.white for leaf in leaves], dtype=np.intp), counts)
+        legal = ACTION_OF_MOVE[white, np.concatenate([leaf.node.moves for leaf in leaves])]
         seen = self._policy(observations, legal, offsets)
         priors = np.exp(seen.log_probs)
         self.evaluated += len(leaves)
         for row, (leaf, value) in enumerate(zip(leaves, seen.values.tolist(), strict=True)):
             # Copies: a slice would keep the arrays of the whole batch alive.
             leaf.node.observation = observations[row].copy()
-            own = priors[offsets[row] : offsets[row + 1]].copy()
-            leaf.node.expand(own, value - self.settings.first_worth)
+            own = slice(offsets[row], offsets[row + 1])
+            leaf.node.actions = legal[own].copy()
+            leaf.node.expand(priors[own].copy(), value - self.settings.first_worth)
             finish(leaf.path, value)
 
     def report(self, tree: Tree) -> Report:

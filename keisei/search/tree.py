@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from rsshogi.core import Move
 
 from keisei.search.node import Node
 from keisei.shogi import ShogiGame, features
-from keisei.shogi.actions import ACTION_OF_MOVE
 from keisei.shogi.rules import handicap_bonus, judge, new_board
 
 Path = list[tuple[Node, int]]
@@ -23,9 +23,10 @@ class Leaf:
     node: Node
     path: Path
     played: int  # moves since the game began
-    in_check: bool = False
-    repetitions: int = 0
-    white_bonus: int = 0
+    white: bool  # is to move
+    in_check: bool
+    repetitions: int
+    white_bonus: int
 
 
 class Tree:
@@ -52,7 +53,8 @@ class Tree:
         for usi in moves:
             self._board.apply_move(Move.from_usi(usi))
         legal = self._board.legal_moves()
-        self.root = Node([int(move) for move in legal])
+        self.root = Node()
+        self.root.moves = _bits(legal)
         # The root is searched even where our rules end the game: whoever asks plays on.
         self.root.observation = game.observation()
         self.root.mate = None if legal else 0
@@ -80,15 +82,15 @@ class Tree:
         """The node that these moves lead to, if it was visited."""
         node: Node | None = self.root
         for usi in moves:
-            bits = int(Move.from_usi(usi))
-            if node is None or bits not in node.moves:
+            if node is None:
                 return None
-            node = node.children.get(node.moves.index(bits))
+            found = np.flatnonzero(node.moves == int(Move.from_usi(usi)))
+            node = node.children.get(int(found[0])) if found.size else None
         return node
 
     def usi(self, node: Node, index: int) -> str:
         """A move of a node in USI notation."""
-        return Move(node.moves[index]).to_usi()
+        return Move(int(node.moves[index])).to_usi()
 
     def gather(self, count: int, exploration: float) -> list[Leaf]:
         """Up to `count` visits from the root; the leaves that the network must see to end them.
@@ -100,9 +102,11 @@ class Tree:
             return [] if self.root.mate == 0 else [self._leaf(self.root, [])]
         leaves = []
         for _ in range(count):
+            if self.root.mate is not None:
+                break
             path, node = self._descend(exploration)
-            if not node.expanded and node.end_value is None:
-                if node.moves:  # looked at before in this very gathering
+            if node.end_value is None:
+                if node.moves.size:  # looked at before in this very gathering
                     cancel(path)
                     break
                 leaf = self._look(node, path)
@@ -117,7 +121,7 @@ class Tree:
     def _descend(self, exploration: float) -> tuple[Path, Node]:
         node, path = self.root, []
         node.visits += 1
-        while node.expanded and (node.end_value is None or node is self.root):
+        while node.open_moves >= 0 and node.mate is None:  # expanded, and nothing is proven
             index = node.choose(exploration)
             path.append((node, index))
             node = node.start_visit(index)
@@ -127,7 +131,7 @@ class Tree:
         """Play the moves of the path and see whether the game is over; if not, here is the leaf."""
         board = self._board
         for parent, index in path:
-            board.apply_move(Move(parent.moves[index]))
+            board.apply_move(Move(int(parent.moves[index])))
         leaf = self._read_board(node, path)
         for _ in path:
             board.pop()
@@ -136,7 +140,7 @@ class Tree:
     def _read_board(self, node: Node, path: Path) -> Leaf | None:
         board = self._board
         legal = board.legal_moves()
-        node.moves = [hash(move) for move in legal]  # the 16 bits, see `VectorShogi`
+        node.moves = _bits(legal)
         leaf = self._leaf(node, path)
         at_limit = self._move_limit is not None and leaf.played >= self._move_limit
         if not legal or at_limit or leaf.repetitions == 3:
@@ -159,13 +163,17 @@ class Tree:
 
     def _leaf(self, node: Node, path: Path) -> Leaf:
         board = self._board
-        white = 0 if board.turn.is_black() else 1
-        node.actions = ACTION_OF_MOVE[white, node.moves]
         repetitions = 0
         if board.is_repetition(1):
             repetitions = 1 + board.is_repetition(2) + board.is_repetition(3)
         played = len(self._moves) + len(path)
-        return Leaf(node, path, played, board.is_in_check(), repetitions, self._bonus)
+        white = not board.turn.is_black()
+        return Leaf(node, path, played, white, board.is_in_check(), repetitions, self._bonus)
+
+
+def _bits(legal: Sequence[Move]) -> npt.NDArray[np.uint16]:
+    """Moves as 16 bits, which are their hash (see `VectorShogi`)."""
+    return np.fromiter(map(hash, legal), dtype=np.uint16, count=len(legal))
 
 
 def finish(path: Path, value: float) -> None:
