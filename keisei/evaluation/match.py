@@ -24,6 +24,7 @@ Opening = Sequence[str]  # USI moves from the start position
 class MatchGame:
     """One game of a match, with the moves of its opening; `failed` is who broke it off, if any."""
 
+    number: int
     first_is_black: bool
     start_sfen: str
     moves: tuple[str, ...]
@@ -68,6 +69,12 @@ class MatchResult:
         """How many games were not a repetition of another one, move by move."""
         return len({(game.start_sfen, game.moves) for game in self.games})
 
+    def pairs(self) -> list[float]:
+        """The first player's points in each pair of games that have one opening, in order."""
+        scores = {game.number: game.score for game in self.games}
+        both = [(scores.get(n), scores.get(n + 1)) for n in sorted(scores) if n % 2 == 0]
+        return [one + two for one, two in both if one is not None and two is not None]
+
     def add(self, game: MatchGame) -> None:
         """Count one more game."""
         self.games.append(game)
@@ -105,12 +112,17 @@ def play_match(
     move_limit: int = DEFAULT_MOVE_LIMIT,
     start_sfens: Sequence[str] = (START_SFEN,),
     openings: Sequence[Opening] = (),
+    first_number: int = 0,
 ) -> MatchResult:
     """Play `games` games at once; `first` has Black in every second one.
 
-    With openings, games 0 and 1 begin with the first one, games 2 and 3 with the next, and so on.
+    Games are numbered from `first_number`, which is even. With openings, games 0 and 1 begin with
+    the first one, games 2 and 3 with the next, and so on.
     """
-    return _Match(first, second, games, seed, move_limit, start_sfens, openings).play()
+    board = VectorShogi(games, seed, move_limit=move_limit, start_sfens=start_sfens)
+    numbers = range(first_number, first_number + games)
+    lines = [openings[(n // 2) % len(openings)] if openings else () for n in numbers]
+    return _Match(first, second, board, lines, first_number).play()
 
 
 class _Match:
@@ -118,19 +130,16 @@ class _Match:
         self,
         first: Player,
         second: Player,
-        games: int,
-        seed: int,
-        move_limit: int,
-        start_sfens: Sequence[str],
+        board: VectorShogi,
         openings: Sequence[Opening],
+        first_number: int,
     ) -> None:
         self._players = (first, second)
-        self._board = VectorShogi(games, seed, move_limit=move_limit, start_sfens=start_sfens)
-        self._first_is_black = np.arange(games) % 2 == 0
-        self._going = np.ones(games, dtype=np.bool_)
-        self._openings = [
-            openings[(g // 2) % len(openings)] if openings else () for g in range(games)
-        ]
+        self._board = board
+        self._first_is_black = np.arange(board.num_games) % 2 == 0
+        self._going = np.ones(board.num_games, dtype=np.bool_)
+        self._openings = openings
+        self._first_number = first_number
         self._opening_lengths = np.array([len(opening) for opening in self._openings])
         self._result = MatchResult(first.name, second.name)
 
@@ -188,5 +197,5 @@ class _Match:
             start, moves = finished.start_sfen, finished.usi_moves()
         else:
             start, moves = self._board.moves_of(row)
-        first_is_black = bool(self._first_is_black[row])
-        self._result.add(MatchGame(first_is_black, start, tuple(moves), outcome, failed))
+        black, number = bool(self._first_is_black[row]), self._first_number + row
+        self._result.add(MatchGame(number, black, start, tuple(moves), outcome, failed))

@@ -40,6 +40,7 @@ class UsiClient:
         self._options = dict(options or {})
         self._start_timeout = start_timeout
         self._move_timeout = move_timeout
+        self.passed: list[str] = []  # lines before the one that was last waited for
         self._process: subprocess.Popen[str] | None = None
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
@@ -86,7 +87,8 @@ class UsiClient:
             raise EngineError(f"the engine {self.name} died before {line[:40]!r}") from None
 
     def wait_for(self, word: str, timeout: float) -> str:
-        """The next line that begins with `word`; other lines are passed over."""
+        """The next line that begins with `word`; what comes before it is kept in `passed`."""
+        self.passed.clear()
         end = time.monotonic() + timeout
         while True:
             try:
@@ -99,6 +101,7 @@ class UsiClient:
                 raise EngineError(f"the engine {self.name} ended instead of saying {word!r}")
             if line.split()[:1] == [word]:
                 return line
+            self.passed.append(line)
 
     def start_thinking(self, position: Position, go: str) -> None:
         """Ask for a move; `go` is what USI's command says after that word."""

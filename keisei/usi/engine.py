@@ -7,6 +7,7 @@ PyTorch is imported by `isready`, not before: a GUI waits only seconds for `usio
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import queue
@@ -36,7 +37,7 @@ class Engine:
         self._options = engine_options(model, nodes)
         self._thinker: Thinker | None = None
         self._position: Position | None = Position()
-        self._later: list[str] = []  # what came while thinking and must wait
+        self._ahead: list[str | None] = []  # lines that came while thinking and must wait
         self._quit = False
         self._commands: dict[str, Callable[[list[str]], None]] = {
             "usi": self._usi,
@@ -54,7 +55,7 @@ class Engine:
     def run(self) -> None:
         """Answer until the end."""
         while not self._quit:
-            line = self._later.pop(0) if self._later else self._lines.get()
+            line = self._ahead.pop(0) if self._ahead else self._lines.get()
             if line is None:
                 return
             self._obey(line)
@@ -148,25 +149,24 @@ class Engine:
     # -- while thinking --------------------------------------------------------------------------
 
     def _hear(self, wait: bool) -> str | None:
-        """What came in while thinking: "stop", "ponderhit", "next" (work that waits) or None."""
-        while True:
-            try:
-                line = self._lines.get(block=wait)
-            except queue.Empty:
-                return None
-            words = (line or "quit").split()
-            command = words[0] if words else ""
-            if command in ("stop", "ponderhit"):
-                return command
-            if command == "usi":
-                self._usi([])
-            elif command == "isready":
+        """What came in while thinking: "stop", "ponderhit", "next" (other work waits) or None."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._ahead.append(self._lines.get(block=wait and not self._ahead))
+        for line in list(self._ahead):
+            words = (line or "").split()
+            if words[:1] == ["isready"] and self._ahead[0] == line:
+                self._ahead.remove(line)
                 self._write("readyok")
-            elif command in self._commands:
-                self._later.append(line or "quit")
-                return "stop" if command in ("quit", "gameover") else "next"
-            elif command:
-                self._say(f"unknown command {command[:40]!r}")
+            elif words and words[0] in ("stop", "ponderhit"):
+                self._ahead.remove(line)
+                return words[0]
+            elif words and words[0] in ("quit", "gameover"):
+                return "stop"
+            elif line is not None and (not words or words[0] not in self._commands):
+                self._ahead.remove(line)
+                self._obey(line)  # says that it is unknown
+        return "next" if self._ahead else None
 
     def _wait_for_stop(self) -> None:
         while self._hear(wait=True) is None:

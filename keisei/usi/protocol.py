@@ -107,32 +107,23 @@ _NUMBERS = ("btime", "wtime", "binc", "winc", "byoyomi", "movetime", "nodes")
 
 
 def read_go(words: Sequence[str]) -> Go:
-    """What the words after `go` ask for; words that are not known are passed over.
+    """What the words after `go` ask for; what is not known is passed over: a GUI must get a move.
 
     >>> read_go("ponder btime 60000 wtime 50000 byoyomi 1000".split()).byoyomi
     1000
     """
     found: dict[str, int | float | bool] = {}
-    for index, word in enumerate(words):
-        after = words[index + 1] if index + 1 < len(words) else ""
+    for word, after in zip(words, [*words[1:], ""], strict=False):
         if word in ("infinite", "ponder"):
             found[word] = True
-        elif word == "mate":
-            found[word] = math.inf if after in ("", "infinite") else _number(word, after)
-        elif word in _NUMBERS:
-            found[word] = _number(word, after)
+        elif word == "mate" and not after.isdecimal():
+            found[word] = math.inf
+        elif (word == "mate" or word in _NUMBERS) and after.lstrip("-").isdecimal():
+            # What fits no clock is rubbish, and Python's would overflow.
+            found[word] = min(max(int(after[:20]), 0), 10**12)
     if "mate" in found:
         found.pop("infinite", None)  # `go mate infinite` is a search for mate
     return Go(**found)  # type: ignore[arg-type]
-
-
-def _number(name: str, text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        raise UsiError(f"go {name} needs a number, not {text[:20]!r}") from None
-    # What fits no clock is rubbish; Python's time would overflow.
-    return min(max(number, 0), 10**12)
 
 
 def read_setoption(words: Sequence[str]) -> tuple[str, str]:
