@@ -86,7 +86,8 @@ def draw(ladder: Ladder, path: Path, title: str) -> None:
     left.set_ylabel("Elo above the random player")
     left.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:,.0f}k")
     _references(right, ladder, ratings)
-    left.legend(loc="lower right", frameon=False)
+    if any(entry.steps is not None for entry in ladder.entries.values()):
+        left.legend(loc="lower right", frameon=False)
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         figure.savefig(aside, format="png")
