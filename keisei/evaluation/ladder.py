@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -165,8 +165,14 @@ def spread(paths: Sequence[Path], count: int) -> list[Path]:
     return [paths[round(i * (len(paths) - 1) / (count - 1))] for i in range(count)]
 
 
-def climb(ladder: Ladder, entries: Iterable[Entry], settings: LadderSettings, path: Path) -> None:
-    """Play among the entries until games or minutes are used up; store after every match."""
+def climb(
+    ladder: Ladder,
+    entries: Iterable[Entry],
+    settings: LadderSettings,
+    path: Path,
+    tell: Callable[[str], None] | None = None,
+) -> None:
+    """Play among the entries until games or minutes are used up; store and tell every match."""
     entries = list(entries)
     for entry in entries:
         ladder.entries[entry.name] = entry
@@ -187,6 +193,8 @@ def climb(ladder: Ladder, entries: Iterable[Entry], settings: LadderSettings, pa
                 if not result.played:
                     raise KeiseiError(f"no game between {one} and {two} came to its end")
                 ladder.save(path)
+                if tell:
+                    tell(f"{one} - {two}: +{result.wins} ={result.draws} -{result.losses}")
 
 
 def _pairs_to_play(ladder: Ladder, entries: list[Entry]) -> list[tuple[str, str]]:
@@ -206,5 +214,4 @@ def _play(
     settings = MatchSettings(games=games, seed=1 + before, at_once=max(games, 2))
     result = play_in_batches(players[one], players[two], settings)
     ladder.add(result, one, two)
-    log.info("%s - %s: +%d =%d -%d", one, two, result.wins, result.draws, result.losses)
     return result

@@ -28,7 +28,7 @@ def run_ladder(name: str, runs_dir: Path, settings: LadderSettings, watch: bool)
         going = watch and in_training(run)
         seen = _newest(run)
         ladder = Ladder.load(path)
-        climb(ladder, find_entries(run, settings), settings, path)
+        climb(ladder, find_entries(run, settings), settings, path, tell=console.print)
         ladder.save(path)
         console.print(table(ladder))
         picture = run.folder / "ladder.png"

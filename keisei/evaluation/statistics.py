@@ -103,7 +103,7 @@ class Sprt:
             return 0.0
         shares = [points / 2 for points in pairs]
         mean = sum(shares) / len(shares)
-        # Half a pair of each extreme, so that a whitewash has a variance too.
+        # One more pair of each extreme, so that a whitewash has a variance too.
         spread = [*shares, 0.0, 1.0]
         variance = sum((share - mean) ** 2 for share in spread) / len(spread)
         low, high = score_of_elo(self.elo0), score_of_elo(self.elo1)

@@ -71,7 +71,7 @@ def engine_options(model: str, nodes: int) -> Options:
     """What the engine offers."""
     return Options(
         [
-            Option("USI_Hash", "spin", 512, 16, 65536),  # MB for the tree
+            Option("USI_Hash", "spin", 1024, 16, 65536),  # MB for the tree
             Option("USI_Ponder", "check", False),  # name the move to ponder on
             Option("Model", "filename", model),
             Option("Nodes", "spin", nodes, 0, 10**9),  # 0: as many as time allows

@@ -14,7 +14,7 @@ from keisei.usi.protocol import Go, Position, centipawns
 if TYPE_CHECKING:
     from keisei.search import Report, Search, Tree
 
-_NODE_BYTES = 2500  # measured: a node with some 80 moves
+_NODE_BYTES = 8000  # measured: 2,700 with some 80 moves, the rest is lost between the batches
 _LONGEST_BATCH = 0.04  # seconds; `stop` waits for a batch
 _UNLIMITED_NODES = 800  # for a `go` without any limit
 _INFO_EVERY = 1.0  # seconds
