@@ -18,7 +18,7 @@ from keisei.evaluation.contestants import open_player
 from keisei.evaluation.evaluate import MatchSettings, play_in_batches
 from keisei.evaluation.match import MatchResult
 from keisei.evaluation.players import Player
-from keisei.evaluation.ratings import PRIOR_ELO, Rating, Score, next_pairs, rate
+from keisei.evaluation.ratings import PRIOR_ELO, Ratings, Score, next_pairs, rate
 from keisei.training.checkpoint import CheckpointStore
 from keisei.training.run import Run
 from keisei.training.trained import load_trained
@@ -106,9 +106,9 @@ class Ladder:
         old = self.results.get(key, (0, 0, 0))
         self.results[key] = (old[0] + score[0], old[1] + score[1], old[2] + score[2])
 
-    def ratings(self) -> dict[str, Rating]:
+    def ratings(self) -> Ratings:
         """The pool's ratings, the random player being 0; who has not played is not in it."""
-        return rate(self.results, ANCHOR) if self.results else {}
+        return rate(self.results, ANCHOR) if self.results else Ratings()
 
     def games_of(self, name: str) -> int:
         """How many games a player has had."""

@@ -36,7 +36,22 @@ class Rating:
     games: int
 
 
-def rate(results: Results, anchor: str, prior_elo: float = PRIOR_ELO) -> dict[str, Rating]:
+class Ratings(dict[str, Rating]):
+    """Ratings by name, and how well the difference of any two of them is known."""
+
+    covariance: npt.NDArray[np.float64]  # in Elo, in the order of the names
+
+    def spread_between(self, one: str, two: str) -> float:
+        """The standard deviation of the difference of two ratings.
+
+        It may be small where both are far from the anchor and little is known of that way.
+        """
+        a, b = (list(self).index(name) for name in (one, two))
+        between = self.covariance
+        return float(np.sqrt(max(between[a, a] + between[b, b] - 2 * between[a, b], 0.0)))
+
+
+def rate(results: Results, anchor: str, prior_elo: float = PRIOR_ELO) -> Ratings:
     """Maximum-likelihood ratings (with draws) of all players, the anchor being 0.
 
     >>> ratings = rate({("a", "random"): (30, 0, 10), ("b", "a"): (30, 0, 10)}, "random")
@@ -56,7 +71,9 @@ def rate(results: Results, anchor: str, prior_elo: float = PRIOR_ELO) -> dict[st
         name: int(sum(sum(score) for pair, score in results.items() if name in pair))
         for name in names
     }
-    ratings = {anchor: Rating(anchor, 0.0, 0.0, 0.0, games[anchor])}
+    ratings = Ratings({anchor: Rating(anchor, 0.0, 0.0, 0.0, games[anchor])})
+    ratings.covariance = np.zeros((len(names), len(names)))
+    ratings.covariance[1:, 1:] = covariance[:-1, :-1] * _SCALE**2  # without the liking for draws
     for name, index in number.items():
         elo, width = float(estimate[index] * _SCALE), float(spread[index])
         ratings[name] = Rating(name, elo, elo - width, elo + width, games[name])
@@ -122,21 +139,21 @@ def ranked(ratings: Mapping[str, Rating]) -> list[Rating]:
     return sorted(ratings.values(), key=lambda rating: -rating.elo)
 
 
-def next_pairs(
-    ratings: Mapping[str, Rating], playable: Sequence[str], count: int
-) -> list[tuple[str, str]]:
-    """The pairs whose games tell most: whose result is open, between players little is known of.
+def next_pairs(ratings: Ratings, playable: Sequence[str], count: int) -> list[tuple[str, str]]:
+    """The pairs whose games tell most: the result is open, and their difference little known.
 
-    >>> known = {n: Rating(n, e, e - 50, e + 50, 9) for n, e in (("a", 0), ("b", 100), ("c", 900))}
-    >>> next_pairs(known, ["a", "b", "c"], 1)
-    [('a', 'b')]
+    >>> ratings = rate({("a", "b"): (9, 0, 9), ("b", "c"): (9, 0, 0)}, "a")
+    >>> next_pairs(ratings, ["a", "b", "c"], 1)  # a and b are known to be alike
+    [('a', 'c')]
     """
 
     def worth(pair: tuple[str, str]) -> float:
-        one, two = ratings[pair[0]], ratings[pair[1]]
-        chance = 1 / (1 + 10 ** (-(one.elo - two.elo) / 400))
-        doubt = (one.high - one.low) ** 2 + (two.high - two.low) ** 2
-        return chance * (1 - chance) * doubt
+        one, two = (ratings[name].elo for name in pair)
+        spread = ratings.spread_between(*pair) / _SCALE
+        # The expected chance when the difference is uncertain (MacKay's approximation).
+        logit = (one - two) / _SCALE / np.sqrt(1 + np.pi * spread**2 / 8)
+        chance = 1 / (1 + np.exp(-logit))
+        return float(chance * (1 - chance) * spread**2)
 
     names = sorted(playable)
     pairs = [(a, b) for index, a in enumerate(names) for b in names[index + 1 :]]

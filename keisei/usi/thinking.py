@@ -126,7 +126,7 @@ class _Thought:
         self._pondering = go.ponder
         self._waits = go.infinite  # for `stop`, even when there is nothing more to find
         self._visits_before = tree.root.visits
-        self._last_info = start
+        self._last_info = self._last_look = start
         self._stopped = False
 
     def run(self, nodes: int) -> None:
@@ -141,7 +141,9 @@ class _Thought:
         if now - self._last_info >= _INFO_EVERY:
             self._last_info = now
             self.inform(self._search.report(self._tree))
-        late = self.seconds is not None and now - self._clock_from >= self.seconds
+        batch, self._last_look = now - self._last_look, now
+        # The next batch must fit in, too: on a busy machine one may take tenths of a second.
+        late = self.seconds is not None and now + batch - self._clock_from >= self.seconds
         return self._stopped or (late and not self._pondering)
 
     def _take(self, command: str | None) -> None:

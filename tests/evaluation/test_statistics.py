@@ -81,9 +81,11 @@ def test_who_draws_every_game_or_wins_as_often_as_it_loses_is_as_strong():
     assert rate(results, "random")["a"].elo == pytest.approx(0, abs=1e-6)
 
 
-def test_games_are_given_to_pairs_whose_result_is_open():
-    rng = np.random.default_rng(1)
-    ratings = rate(simulate(rng, [0, 50, 1500, 1550], games=30), anchor="0")
-    pairs = next_pairs(ratings, ["0", "1", "2", "3"], 2)
-    assert ("2", "3") in pairs
-    assert ("0", "3") not in pairs
+def test_games_are_given_to_pairs_whose_difference_is_little_known():
+    # Two clusters that are known well in themselves; between them there is one whitewash.
+    results = {("0", "1"): (50, 0, 50), ("2", "3"): (50, 0, 50), ("1", "2"): (0, 0, 8)}
+    ratings = rate(results, anchor="0")
+    assert ratings.spread_between("2", "3") < ratings.spread_between("1", "2") / 3
+    pairs = next_pairs(ratings, ["0", "1", "2", "3"], 4)
+    assert ("2", "3") not in pairs
+    assert ("0", "1") not in pairs
