@@ -74,7 +74,7 @@ def draw(ladder: Ladder, path: Path, title: str) -> None:
 
     figure = Figure(figsize=(12, 6), dpi=100, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
-    figure.suptitle(f"{title}: strength".replace("$", r"\$"), fontsize=15, fontweight="bold")
+    figure.suptitle(f"{title}: Elo".replace("$", r"\$"), fontsize=15, fontweight="bold")
     ratings = ladder.ratings()
     left, right = figure.subplots(1, 2, sharey=True)
     for axes, unit in ((left, "steps"), (right, "cpu_hours")):
@@ -87,7 +87,7 @@ def draw(ladder: Ladder, path: Path, title: str) -> None:
     left.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:,.0f}k")
     _references(right, ladder, ratings)
     if any(entry.steps is not None for entry in ladder.entries.values()):
-        left.legend(loc="lower right", frameon=False)
+        left.legend(loc="upper left", frameon=False)
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         figure.savefig(aside, format="png")
