@@ -95,6 +95,71 @@ def replay(
         run_replay(file, svg, move, Console(), wait=wait)
 
 
+@app.command()
+def evaluate(
+    first: Annotated[str, typer.Argument(help="random, greedy, RUN, FILE.pt, RUN,nodes=400, ...")],
+    second: Annotated[str, typer.Argument(help="Or an engine: 'usi:COMMAND,go=depth 3'.")],
+    games: Annotated[int, typer.Option(help="Games; each opening with both colours.")] = 100,
+    seed: Annotated[int, typer.Option(help="Of the players and the order of openings.")] = 1,
+    at_once: Annotated[int, typer.Option(help="Games side by side.")] = 32,
+    sprt: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(
+            help="Stop when it is clear that the first is this many Elo stronger, or not."
+        ),
+    ] = None,
+    save: Annotated[
+        Optional[Path], typer.Option(help="Write the games to this folder.")  # noqa: UP045
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help="Of the games: kif, kifu or csa.")] = "kif",
+    json: JsonFile = None,
+) -> None:
+    """Play a match between any two players: docs/strength.md names them all."""
+    from keisei.evaluation import evaluate as match
+    from keisei.evaluation.statistics import Sprt
+
+    with readable_errors():
+        test = Sprt(elo1=sprt) if sprt is not None else None
+        settings = match.MatchSettings(games=games, seed=seed, at_once=at_once, sprt=test)
+        match.evaluate(first, second, settings, save, form, json)
+
+
+@app.command()
+def ladder(
+    run: Annotated[str, typer.Argument(help="A run, by name or folder.")],
+    checkpoints: Annotated[int, typer.Option(help="How many of the run's to rate.", min=1)] = 8,
+    nodes: Annotated[
+        Optional[list[int]],  # noqa: UP045
+        typer.Option(help="Rate the newest one with a search of so many nodes, too."),
+    ] = None,
+    games: Annotated[int, typer.Option(help="To play at most.", min=2)] = 600,
+    minutes: Annotated[float, typer.Option(help="To play at most.", min=0)] = 10.0,
+    watch: Annotated[
+        bool, typer.Option(help="Beside a training, at low priority: rate what comes new.")
+    ] = False,
+    runs_dir: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
+) -> None:
+    """Rate a run's checkpoints and reference players by Elo, the random player being 0."""
+    from keisei.evaluation.ladder import LadderSettings
+    from keisei.evaluation.ladder_report import run_ladder
+
+    with readable_errors():
+        settings = LadderSettings(checkpoints, tuple(nodes or ()), games, minutes)
+        run_ladder(run, runs_dir, settings, watch)
+
+
+@app.command()
+def usi(
+    model: Annotated[str, typer.Option(help="A checkpoint file, or a run: its newest.")] = "",
+    nodes: Annotated[int, typer.Option(help="Visits a move; 0: as time allows.", min=0)] = 0,
+) -> None:
+    """Be a USI engine for Shogi programs (on standard input and output)."""
+    from keisei.usi.engine import run_engine
+
+    with readable_errors():
+        run_engine(model, nodes)
+
+
 @contextlib.contextmanager
 def readable_errors() -> Iterator[None]:
     """Errors that a user can mend are one line on stderr and exit code 2, not a traceback."""
@@ -145,6 +210,18 @@ def benchmark_worlds(json: JsonFile = None) -> None:
 
     with readable_errors():
         run(json)
+
+
+@benchmark.command("search")
+def benchmark_search(
+    preset: Annotated[str, typer.Option(help="tiny, small or full.")] = "tiny",
+    json: JsonFile = None,
+) -> None:
+    """Nodes/s of the tree search beside the bare network."""
+    from keisei.benchmarks import search
+
+    with readable_errors():
+        search.run(json, preset)
 
 
 def main() -> None:

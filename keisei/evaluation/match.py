@@ -10,15 +10,40 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.core.policy import take_segments
-from keisei.evaluation.players import Player
-from keisei.shogi import FinishedGame, VectorShogi
+from keisei.evaluation.players import FAILS, RESIGNS, Player, Turns
+from keisei.shogi import FinishedGame, Outcome, PolicyOutputMapper, VectorShogi
+from keisei.shogi.actions import Turn
 from keisei.shogi.features import SIDE
+from keisei.shogi.records import GameRecord
 from keisei.shogi.rules import DEFAULT_MOVE_LIMIT, START_SFEN
+
+Opening = Sequence[str]  # USI moves from the start position
+
+
+@dataclass(frozen=True)
+class MatchGame:
+    """One game of a match, with the moves of its opening; `failed` is who broke it off, if any."""
+
+    number: int
+    first_is_black: bool
+    start_sfen: str
+    moves: tuple[str, ...]
+    outcome: Outcome | None  # None: a player failed, and nobody won
+    failed: str | None = None
+
+    @property
+    def score(self) -> float | None:
+        """What the first player got: 1, 0.5 or 0; None when the game does not count."""
+        if self.outcome is None:
+            return None
+        if self.outcome.winner is None:
+            return 0.5
+        return float((self.outcome.winner == "black") == self.first_is_black)
 
 
 @dataclass
 class MatchResult:
-    """What came of a match, seen from the first player."""
+    """What came of a match, from the first player's side; broken-off games count apart."""
 
     first: str
     second: str
@@ -26,17 +51,50 @@ class MatchResult:
     draws: int = 0
     losses: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    games: list[tuple[bool, FinishedGame]] = field(default_factory=list)  # first had Black?
+    failures: Counter[str] = field(default_factory=Counter)  # by player
+    games: list[MatchGame] = field(default_factory=list)
 
     @property
     def played(self) -> int:
-        """How many games there were."""
+        """How many games count."""
         return self.wins + self.draws + self.losses
 
     @property
     def win_rate(self) -> float:
         """The share of games that the first player won; draws do not count."""
         return self.wins / self.played
+
+    @property
+    def different_games(self) -> int:
+        """How many games were not a repetition of another one, move by move."""
+        return len({(game.start_sfen, game.moves) for game in self.games})
+
+    def pairs(self) -> list[float]:
+        """The first player's points in each pair of games that have one opening, in order."""
+        scores = {game.number: game.score for game in self.games}
+        both = [(scores.get(n), scores.get(n + 1)) for n in sorted(scores) if n % 2 == 0]
+        return [one + two for one, two in both if one is not None and two is not None]
+
+    def add(self, game: MatchGame) -> None:
+        """Count one more game."""
+        self.games.append(game)
+        if game.failed is not None:
+            self.failures[game.failed] += 1
+        elif game.outcome is not None:
+            self.reasons[game.outcome.reason] += 1
+            self.wins += game.score == 1
+            self.draws += game.score == 0.5
+            self.losses += game.score == 0
+
+    def extend(self, other: MatchResult) -> None:
+        """Count the games of another match between the same two."""
+        for game in other.games:
+            self.add(game)
+
+    def record(self, game: MatchGame) -> GameRecord:
+        """A game as a record with both names."""
+        black, white = (self.first, self.second)[:: 1 if game.first_is_black else -1]
+        return GameRecord(game.start_sfen, game.moves, black, white, game.outcome)
 
     def __str__(self) -> str:
         return (
@@ -53,43 +111,91 @@ def play_match(
     seed: int = 0,
     move_limit: int = DEFAULT_MOVE_LIMIT,
     start_sfens: Sequence[str] = (START_SFEN,),
+    openings: Sequence[Opening] = (),
+    first_number: int = 0,
 ) -> MatchResult:
-    """Play `games` games at once; `first` has Black in every second one."""
+    """Play `games` games at once; `first` has Black in every second one.
+
+    Games are numbered from `first_number`, which is even. With openings, games 0 and 1 begin with
+    the first one, games 2 and 3 with the next, and so on.
+    """
     board = VectorShogi(games, seed, move_limit=move_limit, start_sfens=start_sfens)
-    first_is_black = np.arange(games) % 2 == 0
-    going = np.ones(games, dtype=np.bool_)
-    result = MatchResult(first.name, second.name)
-    while going.any():
-        actions = board.random_actions()  # for games that are over: what is played does not count
-        black_moves = board.observations[:, SIDE] == 0
-        for player, moves in (
-            (first, first_is_black == black_moves),
-            (second, first_is_black != black_moves),
-        ):
-            rows = np.flatnonzero(going & moves)
-            if len(rows):
-                actions[rows] = _choose(player, board, rows)
-        for end in board.step(actions).finished:
-            if going[end.game]:
-                going[end.game] = False
-                _count(result, end, bool(first_is_black[end.game]))
-    return result
+    numbers = range(first_number, first_number + games)
+    lines = [openings[(n // 2) % len(openings)] if openings else () for n in numbers]
+    return _Match(first, second, board, lines, first_number).play()
 
 
-def _choose(
-    player: Player, board: VectorShogi, rows: npt.NDArray[np.intp]
-) -> npt.NDArray[np.int16]:
-    legal, offsets = take_segments(*board.legal_actions(), rows)
-    return legal[player.choose(board.observations[rows], legal, offsets)]
+class _Match:
+    def __init__(
+        self,
+        first: Player,
+        second: Player,
+        board: VectorShogi,
+        openings: Sequence[Opening],
+        first_number: int,
+    ) -> None:
+        self._players = (first, second)
+        self._board = board
+        self._first_is_black = np.arange(board.num_games) % 2 == 0
+        self._going = np.ones(board.num_games, dtype=np.bool_)
+        self._openings = openings
+        self._first_number = first_number
+        self._opening_lengths = np.array([len(opening) for opening in self._openings])
+        self._result = MatchResult(first.name, second.name)
 
+    def play(self) -> MatchResult:
+        board = self._board
+        while self._going.any():
+            actions = board.random_actions()  # where a game is over, what is played does not count
+            in_opening = board.move_counts < self._opening_lengths
+            for row in np.flatnonzero(self._going & in_opening):
+                actions[row] = self._opening_action(int(row))
+            black_moves = board.observations[:, SIDE] == 0
+            first_moves = self._first_is_black == black_moves
+            for player, moves in zip(self._players, (first_moves, ~first_moves), strict=True):
+                rows = np.flatnonzero(self._going & moves & ~in_opening)
+                if len(rows):
+                    self._ask(player, rows, actions)
+            for end in board.step(actions).finished:
+                if self._going[end.game]:
+                    self._end(end.game, end.outcome, finished=end)
+        return self._result
 
-def _count(result: MatchResult, end: FinishedGame, first_is_black: bool) -> None:
-    winner = end.outcome.winner
-    if winner is None:
-        result.draws += 1
-    elif (winner == "black") == first_is_black:
-        result.wins += 1
-    else:
-        result.losses += 1
-    result.reasons[end.outcome.reason] += 1
-    result.games.append((first_is_black, end))
+    def _opening_action(self, row: int) -> int:
+        played = self._board.move_counts[row]
+        turn: Turn = "white" if self._board.observations[row, SIDE] else "black"
+        return PolicyOutputMapper().usi_to_action(self._openings[row][played], turn)
+
+    def _ask(
+        self, player: Player, rows: npt.NDArray[np.intp], actions: npt.NDArray[np.int64]
+    ) -> None:
+        """Let a player choose in its games; games that it gives up or breaks off are over."""
+        legal, offsets = take_segments(*self._board.legal_actions(), rows)
+        observations = self._board.observations[rows]
+        places = player.choose(
+            Turns(observations, legal, offsets, rows.tolist(), self._board.moves_of)
+        )
+        moved = places >= 0
+        actions[rows[moved]] = legal[places[moved]]
+        for row, place in zip(rows[~moved].tolist(), places[~moved].tolist(), strict=True):
+            if place == RESIGNS:
+                winner: Turn = "black" if self._board.observations[row, SIDE] else "white"
+                self._end(row, Outcome(winner, "resignation"))
+            else:
+                assert place == FAILS
+                self._end(row, None, failed=player.name)
+
+    def _end(
+        self,
+        row: int,
+        outcome: Outcome | None,
+        failed: str | None = None,
+        finished: FinishedGame | None = None,
+    ) -> None:
+        self._going[row] = False
+        if finished:
+            start, moves = finished.start_sfen, finished.usi_moves()
+        else:
+            start, moves = self._board.moves_of(row)
+        black, number = bool(self._first_is_black[row]), self._first_number + row
+        self._result.add(MatchGame(number, black, start, tuple(moves), outcome, failed))

@@ -2,29 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from keisei.core.policy import Policy, best, sample, segment_log_softmax, segment_rows
-from keisei.shogi import features
-from keisei.shogi.actions import PROMOTE, TO_SQUARE
+from keisei.core.policy import (
+    Policy,
+    best,
+    sample,
+    segment_log_softmax,
+    segment_rows,
+    take_segments,
+)
+from keisei.search import Search, SearchSettings, Tree
+from keisei.shogi import PolicyOutputMapper, features
+from keisei.shogi.actions import PROMOTE, TO_SQUARE, Turn
 from keisei.shogi.material import piece_worth
+
+# What a player may answer in place of a legal action's place.
+RESIGNS, FAILS = -1, -2
+
+History = tuple[str, list[str]]  # the start position and the USI moves so far
+
+
+def _no_history(game: int) -> History:
+    raise ValueError("these positions came without the games that led to them")
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The positions where a player is to move, with their legal actions as in `VectorShogi`."""
+
+    observations: features.Observations
+    legal: npt.NDArray[np.int16]
+    offsets: npt.NDArray[np.int64]
+    games: Sequence[int] = ()  # the number of each position's game; one player may have many
+    history_of: Callable[[int], History] = field(default=_no_history)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def place(self, row: int, usi: str) -> int:
+        """Where in `legal` a USI move of one of the positions stands; FAILS if it is not there."""
+        turn: Turn = "white" if self.observations[row, features.SIDE] else "black"
+        start, end = self.offsets[row], self.offsets[row + 1]
+        try:
+            action = PolicyOutputMapper().usi_to_action(usi, turn)
+        except ValueError:
+            return FAILS
+        found = np.flatnonzero(self.legal[start:end] == action)
+        return int(start + found[0]) if found.size else FAILS
+
+    def only(self, rows: npt.NDArray[np.integer]) -> Turns:
+        """Some of the positions."""
+        legal, offsets = take_segments(self.legal, self.offsets, rows)
+        games = [self.games[row] for row in rows] if self.games else ()
+        return Turns(self.observations[rows], legal, offsets, games, self.history_of)
 
 
 class Player(Protocol):
-    """Chooses among the legal actions of N positions (given as in `VectorShogi`)."""
+    """Chooses among the legal actions of N positions."""
 
     name: str
 
-    def choose(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> npt.NDArray[np.int64]:
-        """Where in `legal` each position's chosen action stands."""
+    def choose(self, turns: Turns, /) -> npt.NDArray[np.int64]:
+        """Where in `turns.legal` each position's chosen action stands, RESIGNS or FAILS."""
         ...
 
 
@@ -36,13 +81,8 @@ class RandomPlayer:
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
 
-    def choose(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> npt.NDArray[np.int64]:
-        return _draw(np.zeros(len(legal), np.float32), offsets, self._rng)
+    def choose(self, turns: Turns) -> npt.NDArray[np.int64]:
+        return _draw(np.zeros(len(turns.legal), np.float32), turns.offsets, self._rng)
 
 
 class GreedyPlayer:
@@ -53,17 +93,13 @@ class GreedyPlayer:
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
 
-    def choose(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> npt.NDArray[np.int64]:
-        rows = segment_rows(offsets)
-        target = observations[rows, TO_SQUARE[legal]]
-        gain = np.maximum(-piece_worth(target), 0) + 2 * PROMOTE[legal]
-        top = np.repeat(np.maximum.reduceat(gain, offsets[:-1]), np.diff(offsets))
-        return _draw(np.where(gain == top, np.float32(0), np.float32(-np.inf)), offsets, self._rng)
+    def choose(self, turns: Turns) -> npt.NDArray[np.int64]:
+        rows = segment_rows(turns.offsets)
+        target = turns.observations[rows, TO_SQUARE[turns.legal]]
+        gain = np.maximum(-piece_worth(target), 0) + 2 * PROMOTE[turns.legal]
+        top = np.repeat(np.maximum.reduceat(gain, turns.offsets[:-1]), np.diff(turns.offsets))
+        scores = np.where(gain == top, np.float32(0), np.float32(-np.inf))
+        return _draw(scores, turns.offsets, self._rng)
 
 
 class PolicyPlayer:
@@ -75,16 +111,64 @@ class PolicyPlayer:
         self._temperature = temperature
         self._rng = np.random.default_rng(seed)
 
-    def choose(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> npt.NDArray[np.int64]:
-        log_probs = self._policy(observations, legal, offsets).log_probs
+    def choose(self, turns: Turns) -> npt.NDArray[np.int64]:
+        log_probs = self._policy(turns.observations, turns.legal, turns.offsets).log_probs
         if not self._temperature:
-            return best(log_probs, offsets)
-        return _draw(log_probs / np.float32(self._temperature), offsets, self._rng)
+            return best(log_probs, turns.offsets)
+        return _draw(log_probs / np.float32(self._temperature), turns.offsets, self._rng)
+
+
+class SearchPlayer:
+    """Plays the move that a tree search over a network finds; all its games are one batch."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        name: str,
+        nodes: int,
+        settings: SearchSettings | None = None,
+        move_limit: int | None = None,
+    ) -> None:
+        self.name = name
+        self._search = Search(policy, settings or SearchSettings(leaves=8))
+        self._nodes = nodes
+        self._move_limit = move_limit
+        self._trees: dict[int, Tree] = {}
+
+    def choose(self, turns: Turns) -> npt.NDArray[np.int64]:
+        trees = [self._tree(game, *turns.history_of(game)) for game in turns.games]
+        self._search.run(trees, self._nodes)
+        moves = [self._search.report(tree).move for tree in trees]
+        return np.array([turns.place(row, usi) for row, usi in enumerate(moves)])
+
+    def _tree(self, game: int, start: str, moves: list[str]) -> Tree:
+        tree = self._trees.get(game)
+        if tree is None:
+            tree = self._trees[game] = Tree(start, moves, self._move_limit)
+        tree.set_position(start, moves)
+        return tree
+
+
+class MixedPlayer:
+    """Another player that plays a random move now and then: a step between two strengths."""
+
+    def __init__(self, player: Player, random_share: float, seed: int) -> None:
+        self.name = f"{player.name} with {random_share:.0%} random moves"
+        self._player, self._random = player, RandomPlayer(seed)
+        self._share = random_share
+        self._rng = np.random.default_rng(seed + 1)
+
+    def choose(self, turns: Turns) -> npt.NDArray[np.int64]:
+        chosen = self._random.choose(turns)
+        thinks = np.flatnonzero(self._rng.random(len(turns)) >= self._share)
+        if thinks.size:
+            some = turns.only(thinks)
+            places = self._player.choose(some)
+            moved = places >= 0  # the rest resigns or fails
+            shift = (turns.offsets[:-1][thinks] - some.offsets[:-1])[moved]
+            chosen[thinks] = places
+            chosen[thinks[moved]] = places[moved] + shift
+        return chosen
 
 
 def _draw(

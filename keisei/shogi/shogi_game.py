@@ -113,6 +113,11 @@ class ShogiGame:
         return self._board.is_in_check()
 
     @property
+    def has_legal_move(self) -> bool:
+        """Can the player to move move, even where the game is over by another rule?"""
+        return bool(self._legal)
+
+    @property
     def repetitions(self) -> int:
         """How often this very position, hands and mover included, stood before (at most 3)."""
         return sum(self._board.is_repetition(times) for times in (1, 2, 3))

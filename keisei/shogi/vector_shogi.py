@@ -14,17 +14,13 @@ from rsshogi.core import Board, Move
 from keisei.shogi import features
 from keisei.shogi.actions import (
     ACTION_OF_MOVE,
-    DROP_PIECE,
-    FROM_SQUARE,
     MOVE_OF_ACTION,
     NUM_ACTIONS,
-    PROMOTE,
-    SQUARES,
-    TO_SQUARE,
     IllegalActionError,
     IntArray,
     Turn,
 )
+from keisei.shogi.moving import move_pieces
 from keisei.shogi.random_streams import RandomStreams
 from keisei.shogi.rules import (
     DEFAULT_MOVE_LIMIT,
@@ -39,14 +35,6 @@ from keisei.shogi.shogi_game import ShogiGame
 # rsshogi's hash of a move is its 16 bits (a test holds it), and hash() is the fastest way to them:
 # with int() a step of 256 games takes 7 % longer.
 _BITS = hash
-# A piece's code after the board is turned: own becomes the opponent's and the other way round.
-_TURNED = np.zeros(32, dtype=np.uint8)
-_TURNED[1:15], _TURNED[17:31] = np.arange(17, 31), np.arange(1, 15)
-# The hand byte that a captured piece goes to (promoted pieces turn back); for an empty square the
-# byte after the hands, which is written anew in every step anyway.
-_HAND_OF_CAPTURED = np.full(32, features.SIDE)
-for _piece in (1, 2, 3, 4, 5, 6, 7):
-    _HAND_OF_CAPTURED[[16 + _piece, 24 + _piece if _piece < 7 else 16 + _piece]] = 80 + _piece
 
 
 @dataclass(frozen=True)
@@ -181,7 +169,9 @@ class VectorShogi:
         bits = MOVE_OF_ACTION[self.observations[:, features.SIDE], actions]
         self._history[self._rows, self.move_counts] = bits
         self.move_counts += 1
-        self._move_pieces(actions)
+        move_pieces(self.observations, actions)
+        self.observations[:, features.MOVE_COUNT] = self.move_counts & 255
+        self.observations[:, features.MOVE_COUNT + 1] = self.move_counts >> 8
         finished: list[FinishedGame] = []
         self._list_legal(self._play(bits.tolist(), finished))
         rewards = np.zeros(self.num_games, dtype=np.float32)
@@ -207,27 +197,6 @@ class VectorShogi:
             raise IllegalActionError(
                 f"action {actions[game]} is not legal in game {game} ({self.game(game).sfen()})"
             )
-
-    def _move_pieces(self, actions: IntArray) -> None:
-        """Bring the boards and hands in `observations` to after the moves, and turn them."""
-        seen, rows = self.observations, self._rows
-        frm, to, dropped = FROM_SQUARE[actions], TO_SQUARE[actions], DROP_PIECE[actions]
-        # A drop's from-square (81) is the hand byte of pawns: what it reads is not used.
-        piece = np.where(dropped > 0, dropped, seen[rows, frm] + 8 * PROMOTE[actions])
-        hand = np.where(dropped > 0, 80 + dropped, features.SIDE)
-        captured = _HAND_OF_CAPTURED[seen[rows, to]]
-        side = 1 - seen[:, features.SIDE]
-        seen[rows, hand] -= 1
-        seen[rows, captured] += 1
-        seen[rows, np.where(dropped > 0, to, frm)] = 0
-        seen[rows, to] = piece
-        seen[:, :SQUARES] = _TURNED[seen[:, SQUARES - 1 :: -1]]
-        own = seen[:, features.OWN_HAND].copy()
-        seen[:, features.OWN_HAND] = seen[:, features.OTHER_HAND]
-        seen[:, features.OTHER_HAND] = own
-        seen[:, features.SIDE] = side
-        seen[:, features.MOVE_COUNT] = self.move_counts & 255
-        seen[:, features.MOVE_COUNT + 1] = self.move_counts >> 8
 
     def _play(self, bits: list[int], finished: list[FinishedGame]) -> Iterator[list[Move]]:
         """Make the moves on the boards, end and restart games, and give each game's legal moves.

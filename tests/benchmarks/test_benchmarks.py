@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from keisei.benchmarks import collect, env, learn
+from keisei.benchmarks import collect, env, learn, search
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,7 @@ from keisei.benchmarks import collect, env, learn
     [
         (env.run, ["steps_per_s", "bare_steps_per_s", "ratio_to_bare", "bytes_per_stored_step"]),
         (learn.run, ["ratio_to_forward_backward", "update_samples_per_s"]),
+        (partial(search.run, nodes=64), ["ratio_one_tree", "ratio_many_trees"]),
         (
             partial(collect.run, seconds=0.2),
             [
@@ -24,7 +25,7 @@ from keisei.benchmarks import collect, env, learn
             ],
         ),
     ],
-    ids=["env", "learn", "collect"],
+    ids=["env", "learn", "search", "collect"],
 )
 def test_a_benchmark_prints_a_table_and_writes_json(run, keys, tmp_path, capsys):
     file = tmp_path / "figures.json"

@@ -19,7 +19,7 @@ def test_the_version_is_shown():
 
 def test_help_names_every_command():
     shown = run("--help").stdout
-    for command in ("train", "config", "replay", "benchmark"):
+    for command in ("train", "evaluate", "ladder", "usi", "config", "replay", "benchmark"):
         assert command in shown
 
 

@@ -1,0 +1,99 @@
+"""`keisei benchmark search`: nodes per second of the tree search beside the network alone."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from keisei.benchmarks.report import interleave, median_ratio, publish
+from keisei.config_schema import load_config
+from keisei.core.ppo_agent import PPOAgent
+from keisei.search import Search, SearchSettings, Tree
+from keisei.shogi import VectorShogi, features
+
+TREES, LEAVES_OF_MANY = 32, 8  # as in a match
+BATCH = 64  # what the network is measured with, as in `keisei benchmark collect`
+
+
+def network_alone(agent: PPOAgent, batch: int, positions: int) -> Callable[[], int]:
+    """Forward passes over ready-made planes in batches of one size: what no search can beat."""
+    planes = torch.from_numpy(features.planes(_middle_games(batch).observations))
+    rounds = max(positions // batch, 1)
+
+    def run() -> int:
+        with torch.inference_mode():
+            for _ in range(rounds):
+                agent.network(planes)
+        return rounds * batch
+
+    return run
+
+
+def tree_search(agent: PPOAgent, trees: int, leaves: int, nodes: int) -> Callable[[], int]:
+    """Fresh trees from the middle of games; counted are only positions that the network saw."""
+    games = _middle_games(trees)
+
+    def run() -> int:
+        search = Search(agent.evaluate, SearchSettings(leaves=leaves))
+        search.run([Tree(*games.moves_of(game)) for game in range(trees)], nodes)
+        return search.evaluated
+
+    return run
+
+
+def _middle_games(count: int) -> VectorShogi:
+    games = VectorShogi(count, seed=1)
+    for _ in range(40):
+        games.step(games.random_actions())
+    return games
+
+
+def run(
+    json_file: Path | None = None, preset: str = "tiny", rounds: int = 7, nodes: int = 1600
+) -> None:
+    """Measure on one core, print a table, write JSON."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        agent = PPOAgent(load_config(overrides=[f"model.preset={preset}"]), "cpu")
+        leaves = SearchSettings().leaves
+        contenders = {
+            "network": network_alone(agent, BATCH, nodes),
+            "network, small batch": network_alone(agent, leaves, nodes),
+            "one tree": tree_search(agent, 1, leaves, nodes),
+            "many trees": tree_search(agent, TREES, LEAVES_OF_MANY, max(nodes // TREES, 1)),
+        }
+        interleave(contenders, 1)  # the first calls set up PyTorch's kernels
+        rates = interleave(contenders, rounds)
+    finally:
+        torch.set_num_threads(threads)
+    speed = {name: statistics.median(values) for name, values in rates.items()}
+    one, many = (median_ratio(rates, name, "network") for name in ("one tree", "many trees"))
+    like = median_ratio(rates, "one tree", "network, small batch")
+    rows = [
+        (f"network {preset} alone, batches of {BATCH}", f"{speed['network']:,.0f} positions/s"),
+        (
+            f"network alone, batches of {leaves}",
+            f"{speed['network, small batch']:,.0f} positions/s",
+        ),
+        (
+            f"one tree, {leaves} leaves a batch",
+            f"{speed['one tree']:,.0f} nodes/s  ({one:.2f}; {like:.2f} of the same batches)",
+        ),
+        (
+            f"{TREES} trees, {LEAVES_OF_MANY} leaves each",
+            f"{speed['many trees']:,.0f} nodes/s  ({many:.2f})",
+        ),
+    ]
+    result = {
+        "preset": preset,
+        "nodes": nodes,
+        "per_s": speed,
+        "ratio_one_tree": one,
+        "ratio_one_tree_same_batch": like,
+        "ratio_many_trees": many,
+    }
+    publish("Tree search, one core", rows, result, json_file)

@@ -1,0 +1,128 @@
+"""Players by name, as commands take them.
+
+| name                                 | player                                                   |
+|--------------------------------------|----------------------------------------------------------|
+| `random`, `greedy`                   | uniformly random; takes the most valuable piece          |
+| `RUN` or `FILE.pt`                   | the policy of a run's newest checkpoint, or of a file    |
+| `RUN,temperature=0`                  | always its likeliest move (0.5 unless told otherwise)    |
+| `RUN,nodes=400`                      | tree search over the network                             |
+| `usi:COMMAND,go=depth 3`             | any USI engine; `go` is what it is told after that word  |
+| `usi:COMMAND,go=depth 1,Skill Level=-20` | with an option of the engine                         |
+| `anything,random=30`                 | plays 30 % of its moves at random                        |
+| `anything,name=Me`                   | is called so                                             |
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from keisei.errors import KeiseiError
+from keisei.evaluation.players import (
+    GreedyPlayer,
+    MixedPlayer,
+    Player,
+    PolicyPlayer,
+    RandomPlayer,
+    SearchPlayer,
+)
+from keisei.evaluation.usi_player import UsiPlayer
+from keisei.shogi.rules import DEFAULT_MOVE_LIMIT
+from keisei.training.trained import find_checkpoint, load_trained
+
+POLICY_TEMPERATURE = 0.5  # with 0 a won game is often repeated into a draw (docs/results.md)
+
+
+@dataclass
+class Contestant:
+    """A player's name taken apart."""
+
+    what: str
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, text: str) -> Contestant:
+        """
+        >>> Contestant.read("usi:/usr/games/gpsusi,go=byoyomi 1000,BookDepth=0").settings
+        {'go': 'byoyomi 1000', 'BookDepth': '0'}
+        """
+        what, *parts = text.split(",")
+        settings = {}
+        for part in parts:
+            name, equals, value = part.partition("=")
+            if not equals or not name.strip():
+                raise KeiseiError(f"player {text!r}: {part!r} is not of the form name=value")
+            settings[name.strip()] = value.strip()
+        if not what.strip():
+            raise KeiseiError(f"player {text!r} says not who it is")
+        return cls(what.strip(), settings)
+
+    def number(self, name: str, default: float, least: float, most: float) -> float:
+        """Take a number from the settings."""
+        text = self.settings.pop(name, str(default))
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        if not least <= value <= most:
+            raise KeiseiError(f"{self.what}: {name}={text} is not between {least:g} and {most:g}")
+        return value
+
+
+@contextmanager
+def open_player(text: str, seed: int, move_limit: int = DEFAULT_MOVE_LIMIT) -> Iterator[Player]:
+    """The player of that name; an engine's processes end with the block."""
+    asked = Contestant.read(text)
+    share = asked.number("random", 0, 0, 100) / 100
+    name = asked.settings.pop("name", None)
+    player = _make(asked, seed, move_limit)
+    try:
+        if asked.settings:
+            raise KeiseiError(f"player {text!r} has no setting {next(iter(asked.settings))!r}")
+        shown: Player = MixedPlayer(player, share, seed) if share else player
+        if name:
+            shown.name = name
+        yield shown
+    finally:
+        if isinstance(player, UsiPlayer):
+            player.close()
+
+
+def _make(asked: Contestant, seed: int, move_limit: int) -> Player:
+    if asked.what == "random":
+        return RandomPlayer(seed)
+    if asked.what == "greedy":
+        return GreedyPlayer(seed)
+    if asked.what.startswith("usi:"):
+        return _make_engine(asked)
+    path = find_checkpoint(asked.what)
+    policy = load_trained(path).policy
+    name = _name_of_checkpoint(path)
+    if "nodes" in asked.settings:
+        nodes = int(asked.number("nodes", 0, 1, 10**7))
+        return SearchPlayer(policy, f"{name} {nodes} nodes", nodes, move_limit=move_limit)
+    temperature = asked.number("temperature", POLICY_TEMPERATURE, 0, 100)
+    return PolicyPlayer(policy, f"{name} policy", seed, temperature)
+
+
+def _make_engine(asked: Contestant) -> UsiPlayer:
+    command = shlex.split(asked.what.removeprefix("usi:"))
+    if not command:
+        raise KeiseiError("usi: needs the command of an engine, as in usi:/usr/games/gpsusi")
+    go = asked.settings.pop("go", "byoyomi 1000")
+    processes = int(asked.number("processes", os.cpu_count() or 1, 1, 256))
+    options, asked.settings = asked.settings, {}  # the rest is the engine's own
+    name = " ".join([Path(command[0]).name, go, *(f"{k}={v}" for k, v in options.items())])
+    return UsiPlayer(command, go, name, options, processes)
+
+
+def _name_of_checkpoint(path: Path) -> str:
+    """Such as "quick 524288" for runs/quick/checkpoints/step_000000524288.pt."""
+    step = path.stem.removeprefix("step_").lstrip("0") or "0"
+    if path.parent.name == "checkpoints":
+        return f"{path.resolve().parent.parent.name} {step}"
+    return path.stem

@@ -1,0 +1,217 @@
+"""`keisei ladder`: rates the checkpoints of a run and reference players in one pool."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from keisei.errors import KeiseiError
+from keisei.evaluation.contestants import open_player
+from keisei.evaluation.evaluate import MatchSettings, play_in_batches
+from keisei.evaluation.match import MatchResult
+from keisei.evaluation.players import Player
+from keisei.evaluation.ratings import PRIOR_ELO, Ratings, Score, next_pairs, rate
+from keisei.training.checkpoint import CheckpointStore
+from keisei.training.run import Run
+from keisei.training.trained import load_trained
+
+log = logging.getLogger(__name__)
+
+ANCHOR = "random"
+FAIRY_STOCKFISH = Path("/usr/games/fairy-stockfish")
+_FAIRY = f"usi:{FAIRY_STOCKFISH}"
+# Weak to strong. A player that wins every game against the next one says nothing of the distance:
+# the mixtures with random moves are the steps between.
+REFERENCES = {
+    ANCHOR: "random",
+    "greedy, 75 % random": "greedy,random=75",
+    "greedy, 50 % random": "greedy,random=50",
+    "greedy, 25 % random": "greedy,random=25",
+    "greedy": "greedy",
+}
+ENGINES = {  # where Fairy-Stockfish is installed (Debian: apt install fairy-stockfish)
+    "fairy -20 d1, 50 % random": f"{_FAIRY},go=depth 1,Skill Level=-20,random=50",
+    "fairy -20 d1": f"{_FAIRY},go=depth 1,Skill Level=-20",
+    "fairy -10 d1": f"{_FAIRY},go=depth 1,Skill Level=-10",
+    "fairy d1, 50 % random": f"{_FAIRY},go=depth 1,random=50",
+    "fairy d1, 25 % random": f"{_FAIRY},go=depth 1,random=25",
+    "fairy d1": f"{_FAIRY},go=depth 1",
+}
+
+
+@dataclass
+class Entry:
+    """A player of the pool: how to open it and, of a checkpoint, what training went into it."""
+
+    name: str
+    contestant: str
+    steps: int | None = None
+    cpu_hours: float | None = None
+
+
+@dataclass
+class Ladder:
+    """The pool's players and results; `ladder.json` in the run's folder keeps them."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    results: dict[tuple[str, str], Score] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path) -> Ladder:
+        """What was stored; an empty ladder if there is none."""
+        if not path.is_file():
+            return cls()
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            entries = [Entry(**entry) for entry in data["players"]]
+            results = {
+                (r["first"], r["second"]): (r["wins"], r["draws"], r["losses"])
+                for r in data["results"]
+            }
+        except (ValueError, KeyError, TypeError) as error:
+            raise KeiseiError(
+                f"{path} is no ladder ({error}): move it away to begin a new one"
+            ) from error
+        return cls({entry.name: entry for entry in entries}, results)
+
+    def save(self, path: Path) -> None:
+        """Write it, with the ratings, so that the old file or the new one is there."""
+        data: dict[str, Any] = {
+            "anchor": ANCHOR,
+            "prior_elo": PRIOR_ELO,
+            "players": [vars(entry) for entry in self.entries.values()],
+            "results": [
+                {"first": a, "second": b, "wins": w, "draws": d, "losses": lost}
+                for (a, b), (w, d, lost) in self.results.items()
+            ],
+            "ratings": [vars(rating) for rating in self.ratings().values()],
+        }
+        aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        aside.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        os.replace(aside, path)
+
+    def add(self, result: MatchResult, first: str, second: str) -> None:
+        """Count the games of a match between two of the pool."""
+        key, score = (first, second), (result.wins, result.draws, result.losses)
+        if (second, first) in self.results:
+            key, score = (second, first), (result.losses, result.draws, result.wins)
+        old = self.results.get(key, (0, 0, 0))
+        self.results[key] = (old[0] + score[0], old[1] + score[1], old[2] + score[2])
+
+    def ratings(self) -> Ratings:
+        """The pool's ratings, the random player being 0; who has not played is not in it."""
+        return rate(self.results, ANCHOR) if self.results else Ratings()
+
+    def games_of(self, name: str) -> int:
+        """How many games a player has had."""
+        return sum(sum(score) for pair, score in self.results.items() if name in pair)
+
+
+@dataclass(frozen=True)
+class LadderSettings:
+    """How much to play, and with whom."""
+
+    checkpoints: int = 8  # at most so many, spread over the run
+    nodes: tuple[int, ...] = ()  # the newest one also plays by search with so many nodes
+    games: int = 600
+    minutes: float = 10.0
+    batch: int = 16  # games of one pairing before the ratings are looked at again
+    seed: int = 1
+
+
+def find_entries(run: Run, settings: LadderSettings) -> list[Entry]:
+    """The pool: references, and checkpoints spread over the run with the newest among them."""
+    entries = [Entry(name, text) for name, text in REFERENCES.items()]
+    if FAIRY_STOCKFISH.is_file():
+        entries += [Entry(name, text) for name, text in ENGINES.items()]
+    else:
+        log.warning("%s is not installed: the ladder has no engine in it", FAIRY_STOCKFISH)
+    paths = CheckpointStore(run.checkpoints_dir).paths()
+    if not paths:
+        raise KeiseiError(f"the run {run.folder} has no checkpoint yet; wait for its first one")
+    for path in spread(paths, settings.checkpoints):
+        trained = load_trained(path)
+        entries.append(
+            _entry(f"step {trained.steps:,}", path, "", trained.steps, trained.cpu_hours)
+        )
+    for nodes in settings.nodes:
+        name = f"step {trained.steps:,}, {nodes} nodes"
+        entries.append(_entry(name, path, f",nodes={nodes}", trained.steps, trained.cpu_hours))
+    return entries
+
+
+def _entry(name: str, path: Path, how: str, steps: int, cpu_hours: float) -> Entry:
+    return Entry(name, f"{path}{how}", steps, cpu_hours)
+
+
+def spread(paths: Sequence[Path], count: int) -> list[Path]:
+    """At most `count` of the paths, evenly spread, the last one among them.
+
+    >>> [str(path) for path in spread([Path(c) for c in "abcdefg"], 3)]
+    ['a', 'd', 'g']
+    """
+    if len(paths) <= count:
+        return list(paths)
+    if count == 1:
+        return [paths[-1]]
+    return [paths[round(i * (len(paths) - 1) / (count - 1))] for i in range(count)]
+
+
+def climb(
+    ladder: Ladder,
+    entries: Iterable[Entry],
+    settings: LadderSettings,
+    path: Path,
+    tell: Callable[[str], None] | None = None,
+) -> None:
+    """Play among the entries until games or minutes are used up; store and tell every match."""
+    entries = list(entries)
+    for entry in entries:
+        ladder.entries[entry.name] = entry
+    end = time.monotonic() + settings.minutes * 60
+    played = 0
+    with ExitStack() as open_players:
+        players = {
+            entry.name: open_players.enter_context(open_player(entry.contestant, settings.seed + n))
+            for n, entry in enumerate(entries)
+        }
+        while played < settings.games and time.monotonic() < end:
+            for one, two in _pairs_to_play(ladder, entries):
+                left = settings.games - played
+                if left < 2 or time.monotonic() >= end:
+                    break
+                result = _play(ladder, players, one, two, min(settings.batch, left - left % 2))
+                played += len(result.games)
+                if not result.played:
+                    raise KeiseiError(f"no game between {one} and {two} came to its end")
+                ladder.save(path)
+                if tell:
+                    tell(f"{one} - {two}: +{result.wins} ={result.draws} -{result.losses}")
+
+
+def _pairs_to_play(ladder: Ladder, entries: list[Entry]) -> list[tuple[str, str]]:
+    """At first everybody plays its neighbour in the list; then the pairs that tell most."""
+    names = [entry.name for entry in entries]
+    new = [name for name in names if not ladder.games_of(name)]
+    if new:
+        return [(a, b) for a, b in pairwise(names) if a in new or b in new]
+    return next_pairs(ladder.ratings(), names, 4)
+
+
+def _play(
+    ladder: Ladder, players: dict[str, Player], one: str, two: str, games: int
+) -> MatchResult:
+    # Openings follow from the seed: every match of a pair must have others than before.
+    before = sum(ladder.results.get((one, two), ladder.results.get((two, one), (0, 0, 0))))
+    settings = MatchSettings(games=games, seed=1 + before, at_once=max(games, 2))
+    result = play_in_batches(players[one], players[two], settings)
+    ladder.add(result, one, two)
+    return result

@@ -1,0 +1,144 @@
+"""Showing a ladder: a table, and a picture of Elo over training; and the command that does it."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from keisei.evaluation.ladder import Ladder, LadderSettings, climb, find_entries
+from keisei.evaluation.ratings import PRIOR_ELO, Rating, ranked
+from keisei.training.run import Run, RunError
+
+_POLL = 15.0  # seconds between two looks for a new checkpoint
+_COLORS = ("#2563a8", "#d9772b", "#3f9b5f", "#8455a8", "#c8553d")
+
+
+def run_ladder(name: str, runs_dir: Path, settings: LadderSettings, watch: bool) -> None:
+    """Rate a run; with `watch`, beside its training: each new checkpoint, until it ends."""
+    run, console = Run.open(name, runs_dir), Console()
+    path = run.folder / "ladder.json"
+    if watch:
+        os.nice(19)  # the training comes first
+    while True:
+        going = watch and in_training(run)
+        seen = _newest(run)
+        ladder = Ladder.load(path)
+        climb(ladder, find_entries(run, settings), settings, path, tell=console.print)
+        ladder.save(path)
+        console.print(table(ladder))
+        picture = run.folder / "ladder.png"
+        draw(ladder, picture, run.name)
+        console.print(f"stored in {path}, drawn in {picture}", highlight=False)
+        if not going:
+            return
+        while _newest(run) == seen and in_training(run):
+            time.sleep(_POLL)
+
+
+def in_training(run: Run) -> bool:
+    """Is a training at work in the run's folder?"""
+    try:
+        with run.lock():
+            return False
+    except RunError:
+        return True
+
+
+def _newest(run: Run) -> str:
+    return max((path.name for path in run.checkpoints_dir.glob("step_*.pt")), default="")
+
+
+def table(ladder: Ladder) -> Table:
+    """All players, the strongest first."""
+    shown = Table(title="Elo above the random player")
+    for name, side in (("player", "left"), ("Elo", "right"), ("95 %", "right"), ("games", "right")):
+        shown.add_column(name, justify=side)  # type: ignore[arg-type]
+    for rating in ranked(ladder.ratings()):
+        interval = f"{rating.low:.0f} to {rating.high:.0f}"
+        shown.add_row(rating.name, f"{rating.elo:.0f}", interval, str(rating.games))
+    shown.caption = (
+        f"maximum likelihood with draws; regulariser: normal prior of {PRIOR_ELO:.0f} Elo around 0"
+    )
+    return shown
+
+
+def draw(ladder: Ladder, path: Path, title: str) -> None:
+    """Elo over steps and over CPU hours as a PNG; the references are lines across."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 6), dpi=100, layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    figure.suptitle(f"{title}: Elo".replace("$", r"\$"), fontsize=15, fontweight="bold")
+    ratings = ladder.ratings()
+    left, right = figure.subplots(1, 2, sharey=True)
+    for axes, unit in ((left, "steps"), (right, "cpu_hours")):
+        _curves(axes, ladder, ratings, unit)
+        axes.set_xlabel("training steps" if unit == "steps" else "CPU hours of training")
+        axes.grid(color="#e4e4e4", lw=0.8)
+        axes.spines[:].set_visible(False)
+        axes.tick_params(length=0)
+    left.set_ylabel("Elo above the random player")
+    left.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:,.0f}k")
+    _references(right, ladder, ratings)
+    if any(entry.steps is not None for entry in ladder.entries.values()):
+        left.legend(loc="upper left", frameon=False)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        figure.savefig(aside, format="png")
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _curves(axes: Any, ladder: Ladder, ratings: dict[str, Rating], unit: str) -> None:
+    """One curve for the policy alone, and one for each number of nodes."""
+    curves: dict[str, list[tuple[float, Rating]]] = {}
+    for entry in ladder.entries.values():
+        at = getattr(entry, unit)
+        if at is not None and entry.name in ratings:
+            nodes = entry.name.partition(", ")[2] if entry.name.endswith(" nodes") else ""
+            curves.setdefault(nodes, []).append((at, ratings[entry.name]))
+    for (nodes, points), color in zip(sorted(curves.items()), _COLORS * 4, strict=False):
+        points.sort(key=lambda point: point[0])
+        elos = [rating.elo for _, rating in points]
+        spread = [rating.high - rating.elo for _, rating in points]
+        axes.errorbar(
+            [at for at, _ in points],
+            elos,
+            yerr=spread,
+            color=color,
+            marker="o",
+            capsize=3,
+            lw=1.8,
+            label=nodes or "policy alone",
+        )
+    axes.axhline(0, color="black", lw=1)
+    for entry in ladder.entries.values():
+        if entry.steps is None and entry.name in ratings:
+            axes.axhline(ratings[entry.name].elo, color="#999999", lw=0.8, ls="--", zorder=0)
+
+
+def _references(axes: Any, ladder: Ladder, ratings: dict[str, Rating]) -> None:
+    """The references' names at the right edge, moved apart where they would overlap."""
+    known = [ratings[e.name] for e in ladder.entries.values() if e.steps is None]
+    low, high = axes.get_ylim()
+    step, lowest = (high - low) / 30, -float("inf")
+    for rating in sorted(known, key=lambda rating: rating.elo):
+        lowest = max(rating.elo, lowest + step)
+        axes.annotate(
+            rating.name,
+            xy=(1, rating.elo),
+            xytext=(1.03, lowest),
+            xycoords=("axes fraction", "data"),
+            textcoords=("axes fraction", "data"),
+            va="center",
+            fontsize=8,
+            color="#555555",
+            arrowprops={"arrowstyle": "-", "color": "#cccccc", "lw": 0.8},
+        )

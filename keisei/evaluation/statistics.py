@@ -1,0 +1,117 @@
+"""What the score of a match says about who is stronger, and how sure it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+_Z95 = 1.959964
+
+
+def elo_of_score(score: float) -> float:
+    """The Elo difference at which this score is expected.
+
+    >>> round(elo_of_score(0.75)), elo_of_score(1.0)
+    (191, inf)
+    """
+    if score <= 0 or score >= 1:
+        return math.inf if score >= 1 else -math.inf
+    return -400 * math.log10(1 / score - 1)
+
+
+def score_of_elo(elo: float) -> float:
+    """The score that is expected at an Elo difference.
+
+    >>> round(score_of_elo(191), 2)
+    0.75
+    """
+    return float(1 / (1 + 10 ** (-elo / 400)))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A match in numbers, from the first player's side."""
+
+    games: int
+    score: float  # a draw is half a point
+    low: float  # of the 95 % interval of the score
+    high: float
+    superiority: float  # how likely it is that the first player is the stronger one
+
+    @property
+    def elo(self) -> float:
+        """The Elo difference; infinite when one side got every point."""
+        return elo_of_score(self.score)
+
+    @property
+    def elo_interval(self) -> tuple[float, float]:
+        """The 95 % interval of the Elo difference."""
+        return elo_of_score(self.low), elo_of_score(self.high)
+
+
+def summarise(wins: int, draws: int, losses: int) -> Summary:
+    """The score with Wilson's interval, which also holds for 40 wins of 40.
+
+    Draws make results less spread than it assumes, so with draws the interval is a little wide.
+
+    >>> match = summarise(40, 0, 0)
+    >>> round(match.low, 2), match.high, round(match.superiority, 3)
+    (0.91, 1.0, 1.0)
+    """
+    games = wins + draws + losses
+    if not games:
+        raise ValueError("there is no game to count")
+    score = (wins + draws / 2) / games
+    shrink = 1 + _Z95**2 / games
+    centre = (score + _Z95**2 / (2 * games)) / shrink
+    spread = _Z95 / shrink * math.sqrt(score * (1 - score) / games + _Z95**2 / (4 * games**2))
+    decided = wins + losses
+    lead = (wins - losses) / math.sqrt(decided) if decided else 0.0
+    superiority = 0.5 * (1 + math.erf(lead / math.sqrt(2)))
+    low, high = max(centre - spread, 0.0), min(centre + spread, 1.0)
+    return Summary(games, score, low, high if losses or draws else 1.0, superiority)
+
+
+Verdict = Literal["stronger", "not stronger", "undecided"]
+
+
+@dataclass(frozen=True)
+class Sprt:
+    """A test that stops a match as soon as it is decided: Elo `elo1` or more, or `elo0` or less.
+
+    Wrong in at most `error` of the matches, either way. It counts pairs of games (one opening, both
+    colours), because the two games of a pair are not independent.
+
+    >>> Sprt(elo0=0, elo1=50).verdict([1.5, 2.0, 1.0, 1.5] * 20)
+    'stronger'
+    """
+
+    elo0: float = 0.0
+    elo1: float = 20.0
+    error: float = 0.05
+
+    @property
+    def limit(self) -> float:
+        """How far the log-likelihood ratio must go, up or down."""
+        return math.log((1 - self.error) / self.error)
+
+    def ratio(self, pairs: Sequence[float]) -> float:
+        """The log-likelihood ratio of the two hypotheses, from the points of each pair (0 to 2)."""
+        if len(pairs) < 2:
+            return 0.0
+        shares = [points / 2 for points in pairs]
+        mean = sum(shares) / len(shares)
+        # One more pair of each extreme, so that a whitewash has a variance too.
+        spread = [*shares, 0.0, 1.0]
+        variance = sum((share - mean) ** 2 for share in spread) / len(spread)
+        low, high = score_of_elo(self.elo0), score_of_elo(self.elo1)
+        return len(pairs) * (high - low) * (2 * mean - low - high) / (2 * variance)
+
+    def verdict(self, pairs: Sequence[float]) -> Verdict:
+        """Whether the first player is stronger, as far as these pairs tell."""
+        ratio = self.ratio(pairs)
+        if abs(ratio) < self.limit:
+            return "undecided"
+        return "stronger" if ratio > 0 else "not stronger"

@@ -1,0 +1,95 @@
+"""Any USI engine as a player."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei.evaluation.players import FAILS, RESIGNS, Turns
+from keisei.usi.client import EngineError, UsiClient
+from keisei.usi.protocol import Position
+
+log = logging.getLogger(__name__)
+
+
+class UsiPlayer:
+    """Plays the moves of an engine; `processes` of them think side by side, one for each core.
+
+    An engine that dies, falls silent or plays what is not legal breaks its game off: it is said,
+    the game is counted apart, and the engine is started anew for the others.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        go: str,
+        name: str,
+        options: Mapping[str, str] | None = None,
+        processes: int = 1,
+        move_timeout: float = 60.0,
+    ) -> None:
+        self.name = name
+        self._go = go
+        self._engines = [
+            UsiClient(command, options, move_timeout=move_timeout) for _ in range(processes)
+        ]
+        try:
+            for engine in self._engines:
+                engine.start()
+        except EngineError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the processes."""
+        for engine in self._engines:
+            engine.close()
+
+    def choose(self, turns: Turns) -> npt.NDArray[np.int64]:
+        chosen = np.empty(len(turns), dtype=np.int64)
+        size = len(self._engines)
+        for begin in range(0, len(turns), size):
+            rows = range(begin, min(begin + size, len(turns)))
+            asked = [
+                self._ask(engine, turns, row)
+                for engine, row in zip(self._engines, rows, strict=False)
+            ]
+            for engine, row, fine in zip(self._engines, rows, asked, strict=False):
+                chosen[row] = self._answer(engine, turns, row) if fine else FAILS
+        return chosen
+
+    def _ask(self, engine: UsiClient, turns: Turns, row: int) -> bool:
+        start, moves = turns.history_of(turns.games[row])
+        try:
+            engine.start_thinking(Position(start, tuple(moves)), self._go)
+        except EngineError as error:
+            self._start_anew(engine, error)
+            return False
+        return True
+
+    def _answer(self, engine: UsiClient, turns: Turns, row: int) -> int:
+        try:
+            move = engine.answer()
+        except EngineError as error:
+            self._start_anew(engine, error)
+            return FAILS
+        if move == "resign":
+            return RESIGNS
+        # By our rules a win is declared as soon as it can be: here the game would be over.
+        place = turns.place(row, move)
+        if place == FAILS:
+            start, moves = turns.history_of(turns.games[row])
+            log.warning(
+                "%s played %r, which is not legal: %s",
+                self.name,
+                move,
+                Position(start, tuple(moves)),
+            )
+        return place
+
+    def _start_anew(self, engine: UsiClient, error: EngineError) -> None:
+        log.warning("%s; it is started anew, and the game is broken off", error)
+        engine.restart()

@@ -1,0 +1,188 @@
+"""PUCT search: the network proposes moves and judges positions, the tree finds out where they lead.
+
+As in AlphaZero, with three things more: many leaves (also of many games) are evaluated in one
+batch, with virtual losses to spread them; rsshogi looks for a mate in one at each leaf; and what is
+proven (a mate, a lost position) is carried up the tree and never searched again.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from rsshogi.core import Move
+
+from keisei.core.policy import Policy
+from keisei.search.node import Node
+from keisei.search.tree import Leaf, Tree, finish
+from keisei.shogi import features
+from keisei.shogi.actions import ACTION_OF_MOVE
+from keisei.shogi.moving import move_pieces
+from keisei.shogi.rules import can_declare
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """What shapes the tree; two searches with the same settings and seed are the same."""
+
+    exploration: float = 1.5  # how much a move's prior counts against what was found
+    first_worth: float = 0.2  # a move not tried yet is worth this much less than its position
+    leaves: int = 16  # of one tree in one batch
+    noise: float = 0.0  # share of random noise in the root's priors (0.25 to vary self-play)
+    noise_alpha: float = 0.15
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a search found: for the player to move, from -1 (lost) to 1 (won)."""
+
+    move: str  # USI
+    value: float
+    mate: int | None  # moves until the mate; negative when the mover is mated
+    line: list[str] = field(default_factory=list)  # what it expects, its own move first
+    visits: int = 0
+
+
+class Search:
+    """Searches any number of trees at once with one network.
+
+    >>> from keisei.config_schema import AppConfig
+    >>> from keisei.core.ppo_agent import PPOAgent
+    >>> search = Search(PPOAgent(AppConfig(), "cpu").evaluate)
+    >>> tree = Tree("4k4/9/4G4/9/9/9/9/9/4K4 b G 1")
+    >>> search.run([tree], nodes=50)
+    >>> search.report(tree).move, search.report(tree).mate
+    ('G*5b', 1)
+    """
+
+    def __init__(self, policy: Policy, settings: SearchSettings | None = None) -> None:
+        self.settings = settings or SearchSettings()
+        self.evaluated = 0  # positions that the network saw
+        self._policy = policy
+        self._rng = np.random.default_rng(self.settings.seed)
+
+    def run(
+        self,
+        trees: Sequence[Tree],
+        nodes: int | None = None,
+        seconds: float | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> None:
+        """Visit each tree `nodes` times, or for so many seconds, or until `stop()` says so.
+
+        A tree whose root is proven is done. `stop` is asked after every batch.
+        """
+        if nodes is None and seconds is None and stop is None:
+            raise ValueError("give nodes, seconds or stop: else the search never ends")
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        self._expand_roots(trees)
+        goals = [math.inf if nodes is None else tree.root.visits + nodes for tree in trees]
+        while True:
+            leaves: list[Leaf] = []
+            searching = False
+            for tree, goal in zip(trees, goals, strict=True):
+                left = goal - tree.root.visits
+                if left > 0 and tree.root.mate is None:
+                    searching = True
+                    count = int(min(left, self.settings.leaves))
+                    leaves += tree.gather(count, self.settings.exploration)
+            if not searching:
+                return
+            self._evaluate(leaves)
+            if time.monotonic() >= end or (stop is not None and stop()):
+                return
+
+    def _expand_roots(self, trees: Sequence[Tree]) -> None:
+        self._evaluate(
+            [leaf for tree in trees if not tree.root.expanded for leaf in tree.gather(1, 0)]
+        )
+        if self.settings.noise:
+            for tree in trees:
+                if tree.root.expanded:
+                    self._add_noise(tree.root)
+
+    def _add_noise(self, root: Node) -> None:
+        share = self.settings.noise
+        noise = self._rng.dirichlet(np.full(len(root.moves), self.settings.noise_alpha))
+        root.priors = ((1 - share) * root.priors + share * noise).astype(np.float32)
+        visits = np.zeros(len(root.moves), dtype=np.float32)
+        for index, child in root.children.items():
+            visits[index] = child.visits
+        root.pull = root.priors / (1 + visits)
+
+    def _evaluate(self, leaves: list[Leaf]) -> None:
+        """Show the leaves to the network, and end their visits with what it says."""
+        if not leaves:
+            return
+        observations = _observe(leaves)
+        bonus = np.array([leaf.white_bonus for leaf in leaves])
+        declared = can_declare(observations, bonus) & [bool(leaf.path) for leaf in leaves]
+        for row in np.flatnonzero(declared):
+            leaf = leaves[row]
+            leaf.node.mate = 1
+            finish(leaf.path, 1.0)
+        self._ask_network(
+            [leaves[row] for row in np.flatnonzero(~declared)], observations[~declared]
+        )
+
+    def _ask_network(self, leaves: list[Leaf], observations: features.Observations) -> None:
+        if not leaves:
+            return
+        counts = [len(leaf.node.moves) for leaf in leaves]
+        offsets = np.zeros(len(leaves) + 1, dtype=np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        white = np.repeat(np.array([leaf.white for leaf in leaves], dtype=np.intp), counts)
+        legal = ACTION_OF_MOVE[white, np.concatenate([leaf.node.moves for leaf in leaves])]
+        seen = self._policy(observations, legal, offsets)
+        priors = np.exp(seen.log_probs)
+        self.evaluated += len(leaves)
+        for row, (leaf, value) in enumerate(zip(leaves, seen.values.tolist(), strict=True)):
+            # Copies: a slice would keep the arrays of the whole batch alive.
+            leaf.node.observation = observations[row].copy()
+            own = slice(offsets[row], offsets[row + 1])
+            leaf.node.actions = legal[own].copy()
+            leaf.node.expand(priors[own].copy(), value - self.settings.first_worth)
+            finish(leaf.path, value)
+
+    def report(self, tree: Tree) -> Report:
+        """What is known of a tree that was searched; its position must have a legal move."""
+        root = tree.root
+        line: list[str] = []
+        node = root
+        while node.children or node.mating_move is not None:
+            if node.mating_move is not None:
+                line.append(Move(node.mating_move).to_usi())
+                break
+            index = node.best()
+            line.append(tree.usi(node, index))
+            node = node.children[index]
+        if not line:  # stopped before the first visit: the network's first choice, or any move
+            line = [tree.usi(root, int(root.priors.argmax()) if root.expanded else 0)]
+        return Report(line[0], _root_value(root), root.mate, line, root.visits)
+
+
+def _root_value(root: Node) -> float:
+    if root.end_value is not None:
+        return root.end_value
+    if not root.children:
+        return 0.0
+    child = root.children[root.best()]
+    return child.total / max(child.visits, 1)
+
+
+def _observe(leaves: list[Leaf]) -> features.Observations:
+    """The leaves' observations, made from their parents' by playing the last move."""
+    if not leaves[0].path:  # roots: they know theirs
+        return np.stack([leaf.node.observation for leaf in leaves])
+    parents = [leaf.path[-1] for leaf in leaves]
+    seen = np.stack([node.observation for node, _ in parents])
+    move_pieces(seen, np.array([node.actions[index] for node, index in parents]))
+    played = np.minimum([leaf.played for leaf in leaves], 65535)
+    seen[:, features.MOVE_COUNT], seen[:, features.MOVE_COUNT + 1] = played & 255, played >> 8
+    seen[:, features.IN_CHECK] = [leaf.in_check for leaf in leaves]
+    seen[:, features.REPETITIONS] = [leaf.repetitions for leaf in leaves]
+    return seen

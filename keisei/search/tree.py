@@ -1,0 +1,192 @@
+"""One game's search tree: finding the leaves that the network should see next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from rsshogi.core import Move
+
+from keisei.search.node import Node
+from keisei.shogi import ShogiGame, features
+from keisei.shogi.rules import handicap_bonus, judge, new_board
+
+Path = list[tuple[Node, int]]
+
+
+@dataclass
+class Leaf:
+    """A position that the network should see: how it was reached, and what the board says."""
+
+    node: Node
+    path: Path
+    played: int  # moves since the game began
+    white: bool  # is to move
+    in_check: bool
+    repetitions: int
+    white_bonus: int
+
+
+class Tree:
+    """The tree below the position of a game; it keeps what is still of use when moves are played.
+
+    >>> tree = Tree(ShogiGame().sfen())
+    >>> [leaf.played for leaf in tree.gather(8, exploration=1.0)]  # at first, the root alone
+    [0]
+
+    It belongs to the thread that made it, like every board.
+    """
+
+    def __init__(
+        self, start_sfen: str, moves: Sequence[str] = (), move_limit: int | None = None
+    ) -> None:
+        self._move_limit = move_limit
+        self._set_up(start_sfen, list(moves))
+
+    def _set_up(self, start_sfen: str, moves: list[str]) -> None:
+        game = ShogiGame.from_moves(start_sfen, moves, move_limit=self._move_limit)
+        self._start, self._moves = start_sfen, moves
+        self._bonus = handicap_bonus(game.start_sfen)
+        self._board = new_board(start_sfen)
+        for usi in moves:
+            self._board.apply_move(Move.from_usi(usi))
+        legal = self._board.legal_moves()
+        self.root = Node()
+        self.root.moves = _bits(legal)
+        # The root is searched even where our rules end the game: whoever asks plays on.
+        self.root.observation = game.observation()
+        self.root.mate = None if legal else 0
+        self._find_mate(self.root)
+
+    def set_position(self, start_sfen: str, moves: Sequence[str]) -> None:
+        """Go to this position; if it is the old one or lies below it, its part of the tree stays.
+
+        Moves must be legal.
+        """
+        known = len(self._moves)
+        if start_sfen != self._start or list(moves[:known]) != self._moves:
+            self._set_up(start_sfen, list(moves))
+            return
+        root = self._below(moves[known:])
+        if root is None or not root.expanded:
+            self._set_up(start_sfen, list(moves))
+            return
+        for usi in moves[known:]:
+            self._board.apply_move(Move.from_usi(usi))
+        self._moves = list(moves)
+        self.root = root
+
+    def _below(self, moves: Sequence[str]) -> Node | None:
+        """The node that these moves lead to, if it was visited."""
+        node: Node | None = self.root
+        for usi in moves:
+            if node is None:
+                return None
+            found = np.flatnonzero(node.moves == int(Move.from_usi(usi)))
+            node = node.children.get(int(found[0])) if found.size else None
+        return node
+
+    def usi(self, node: Node, index: int) -> str:
+        """A move of a node in USI notation."""
+        return Move(int(node.moves[index])).to_usi()
+
+    def gather(self, count: int, exploration: float) -> list[Leaf]:
+        """Up to `count` visits from the root; the leaves that the network must see to end them.
+
+        Visits that end where the game does are ended at once. It stops early when it comes to a
+        leaf that is already waiting.
+        """
+        if not self.root.expanded:
+            return [] if self.root.mate == 0 else [self._leaf(self.root, [])]
+        leaves = []
+        for _ in range(count):
+            if self.root.mate is not None:
+                break
+            path, node = self._descend(exploration)
+            if node.end_value is None:
+                if node.moves.size:  # looked at before in this very gathering
+                    cancel(path)
+                    break
+                leaf = self._look(node, path)
+                if leaf is not None:
+                    leaves.append(leaf)
+                    continue
+            end_value = node.end_value
+            assert end_value is not None
+            finish(path, end_value)
+        return leaves
+
+    def _descend(self, exploration: float) -> tuple[Path, Node]:
+        node, path = self.root, []
+        node.visits += 1
+        while node.open_moves >= 0 and node.mate is None:  # expanded, and nothing is proven
+            index = node.choose(exploration)
+            path.append((node, index))
+            node = node.start_visit(index)
+        return path, node
+
+    def _look(self, node: Node, path: Path) -> Leaf | None:
+        """Play the moves of the path and see whether the game is over; if not, here is the leaf."""
+        board = self._board
+        for parent, index in path:
+            board.apply_move(Move(int(parent.moves[index])))
+        leaf = self._read_board(node, path)
+        for _ in path:
+            board.pop()
+        return leaf
+
+    def _read_board(self, node: Node, path: Path) -> Leaf | None:
+        board = self._board
+        legal = board.legal_moves()
+        node.moves = _bits(legal)
+        leaf = self._leaf(node, path)
+        at_limit = self._move_limit is not None and leaf.played >= self._move_limit
+        if not legal or at_limit or leaf.repetitions == 3:
+            # Declaration is looked for later, for all leaves at once: these zeros cannot declare.
+            nothing = np.zeros(features.OBSERVATION_BYTES, dtype=np.uint8)
+            outcome = judge(board, legal, nothing, at_limit, self._bonus)
+            if outcome is not None:
+                mover = "black" if board.turn.is_black() else "white"
+                node.drawn = outcome.winner is None
+                if outcome.winner is not None:
+                    node.mate = 1 if outcome.winner == mover else 0
+                return None
+        self._find_mate(node)
+        return leaf if node.mate is None else None
+
+    def _find_mate(self, node: Node) -> None:
+        mating = self._board.solve_mate_in_one()
+        if mating is not None:
+            node.mate, node.mating_move = 1, int(mating) & 0xFFFF
+
+    def _leaf(self, node: Node, path: Path) -> Leaf:
+        board = self._board
+        repetitions = 0
+        if board.is_repetition(1):
+            repetitions = 1 + board.is_repetition(2) + board.is_repetition(3)
+        played = len(self._moves) + len(path)
+        white = not board.turn.is_black()
+        return Leaf(node, path, played, white, board.is_in_check(), repetitions, self._bonus)
+
+
+def _bits(legal: Sequence[Move]) -> npt.NDArray[np.uint16]:
+    """Moves as 16 bits, which are their hash (see `VectorShogi`)."""
+    return np.fromiter(map(hash, legal), dtype=np.uint16, count=len(legal))
+
+
+def finish(path: Path, value: float) -> None:
+    """Count a leaf's value (for the player to move there) in all the moves that led to it."""
+    for parent, index in reversed(path):
+        value = -value
+        parent.end_visit(index, value)
+        if parent.mate is not None:  # what is proven counts more than what one visit found
+            value = 1.0 if parent.mate > 0 else -1.0
+
+
+def cancel(path: Path) -> None:
+    """Take back a visit that ended at a leaf which is already waiting."""
+    path[0][0].visits -= 1
+    for parent, index in path:
+        parent.cancel_visit(index)

@@ -1,0 +1,61 @@
+"""Networks of finished and running trainings, ready to play."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import yaml
+
+from keisei.config_schema import ModelConfig
+from keisei.core.policy import Policy, evaluate
+from keisei.core.ppo_agent import build_network
+from keisei.errors import KeiseiError
+from keisei.training.checkpoint import CheckpointStore, load_checkpoint
+from keisei.training.run import Run
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A network from a checkpoint: its policy, and how much training went into it."""
+
+    policy: Policy
+    path: Path
+    steps: int
+    cpu_hours: float  # hours of playing and learning, times the processes that did it
+
+
+def load_trained(path: Path) -> Trained:
+    """The network of one checkpoint file, on the CPU."""
+    state = load_checkpoint(path)
+    try:
+        # Of the settings only what is needed: an old run may have others that are gone by now.
+        settings = yaml.safe_load(state["config"])
+        network = build_network(ModelConfig.model_validate(settings["model"]))
+        parallel = settings["training"]["parallel"]
+        processes = int(parallel["num_workers"]) if parallel["enabled"] else 1
+        network.load_state_dict(state["agent"]["network"])
+        progress = state["progress"]
+        steps, seconds = int(progress["steps"]), float(progress["seconds"])
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        raise KeiseiError(
+            f"checkpoint {path} holds no network for this Keisei: {reason}"
+        ) from error
+    network.eval()
+    return Trained(partial(evaluate, network), path, steps, seconds * processes / 3600)
+
+
+def find_checkpoint(name: str, runs_dir: Path = Path("runs")) -> Path:
+    """The checkpoint file that `name` means: a file, or the newest of a run."""
+    path = Path(name)
+    if path.suffix == ".pt" or path.is_file():
+        if not path.is_file():
+            raise KeiseiError(f"there is no checkpoint {name}; runs keep theirs in checkpoints/")
+        return path
+    run = Run.open(name, runs_dir)
+    paths = CheckpointStore(run.checkpoints_dir).paths()
+    if not paths:
+        raise KeiseiError(f"the run {run.folder} has no checkpoint yet; wait for its first one")
+    return paths[-1]

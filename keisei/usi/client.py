@@ -1,0 +1,152 @@
+"""Driving any USI engine: as its own process, with a limit to every wait."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import IO
+
+from keisei.errors import KeiseiError
+from keisei.usi.protocol import Position
+
+
+class EngineError(KeiseiError):
+    """An engine that cannot be started, died or fell silent; the message names it."""
+
+
+class UsiClient:
+    """One engine process. It is started by `start` and, after it died, by `restart`.
+
+    ::
+
+        with UsiClient(["/usr/games/fairy-stockfish"], {"Skill Level": "-5"}) as engine:
+            engine.best_move(Position(moves=("7g7f",)), "depth 3")
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        options: Mapping[str, str] | None = None,
+        *,
+        start_timeout: float = 60.0,
+        move_timeout: float = 60.0,
+    ) -> None:
+        self.command = list(command)
+        self.name = self.command[0].rsplit("/", 1)[-1]
+        self._options = dict(options or {})
+        self._start_timeout = start_timeout
+        self._move_timeout = move_timeout
+        self.passed: list[str] = []  # lines before the one that was last waited for
+        self._process: subprocess.Popen[str] | None = None
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    def start(self) -> None:
+        """Start the process and get it ready for a game."""
+        try:
+            self._process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+            )
+        except OSError as error:
+            raise EngineError(f"cannot start the engine {self.command[0]}: {error}") from None
+        self._lines = queue.SimpleQueue()
+        reader = threading.Thread(
+            target=_read, args=(self._process.stdout, self._lines), daemon=True
+        )
+        reader.start()
+        self.send("usi")
+        self.wait_for("usiok", self._start_timeout)
+        for name, value in self._options.items():
+            self.send(f"setoption name {name} value {value}")
+        self.send("isready")
+        self.wait_for("readyok", self._start_timeout)
+        self.send("usinewgame")
+
+    def restart(self) -> None:
+        """End the process, however it is, and start another."""
+        self.close()
+        self.start()
+
+    def send(self, line: str) -> None:
+        """Send one line."""
+        if self._process is None or self._process.stdin is None:
+            raise EngineError(f"the engine {self.name} is not running")
+        try:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+        except OSError:
+            raise EngineError(f"the engine {self.name} died before {line[:40]!r}") from None
+
+    def wait_for(self, word: str, timeout: float) -> str:
+        """The next line that begins with `word`; what comes before it is kept in `passed`."""
+        self.passed.clear()
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                line = self._lines.get(timeout=max(end - time.monotonic(), 0.001))
+            except queue.Empty:
+                raise EngineError(
+                    f"the engine {self.name} did not say {word!r} within {timeout:g} s"
+                ) from None
+            if line is None:
+                raise EngineError(f"the engine {self.name} ended instead of saying {word!r}")
+            if line.split()[:1] == [word]:
+                return line
+            self.passed.append(line)
+
+    def start_thinking(self, position: Position, go: str) -> None:
+        """Ask for a move; `go` is what USI's command says after that word."""
+        self.send(str(position))
+        self.send(f"go {go}")
+
+    def answer(self) -> str:
+        """The move that the engine found after `start_thinking`: USI, "resign" or "win"."""
+        words = self.wait_for("bestmove", self._move_timeout).split()
+        if len(words) < 2:
+            raise EngineError(f"the engine {self.name} said 'bestmove' without a move")
+        return words[1]
+
+    def best_move(self, position: Position, go: str) -> str:
+        """Ask, and wait for the answer."""
+        self.start_thinking(position, go)
+        return self.answer()
+
+    def close(self) -> None:
+        """End the process; kindly at first."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(OSError, ValueError):
+            if process.stdin:
+                process.stdin.write("quit\n")
+                process.stdin.close()
+        try:
+            process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(timeout=10)
+
+    def __enter__(self) -> UsiClient:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _read(source: IO[str] | None, lines: queue.SimpleQueue[str | None]) -> None:
+    if source is not None:
+        with contextlib.suppress(OSError, ValueError):
+            for line in source:
+                lines.put(line.rstrip("\n"))
+        source.close()
+    lines.put(None)

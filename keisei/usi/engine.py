@@ -1,0 +1,197 @@
+"""Keisei as a USI engine.
+
+The main thread thinks, because a board belongs to its thread; another one only reads the input
+into a queue, which the search looks at after every batch. So `stop` is answered within a batch.
+PyTorch is imported by `isready`, not before: a GUI waits only seconds for `usiok`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterable
+
+from keisei import __version__
+from keisei.errors import KeiseiError
+from keisei.shogi import ShogiGame
+from keisei.usi.options import engine_options
+from keisei.usi.protocol import Go, Position, UsiError, read_go, read_position, read_setoption
+from keisei.usi.thinking import Thinker
+
+log = logging.getLogger(__name__)
+
+Lines = queue.SimpleQueue[str | None]  # None: the input has ended
+Write = Callable[[str], None]
+
+
+class Engine:
+    """Answers USI commands; `run` does so until `quit` or the end of the input."""
+
+    def __init__(self, lines: Lines, write: Write, model: str = "", nodes: int = 0) -> None:
+        self._lines = lines
+        self._write = write
+        self._options = engine_options(model, nodes)
+        self._thinker: Thinker | None = None
+        self._position: Position | None = Position()
+        self._ahead: list[str | None] = []  # lines that came while thinking and must wait
+        self._quit = False
+        self._commands: dict[str, Callable[[list[str]], None]] = {
+            "usi": self._usi,
+            "isready": self._isready,
+            "setoption": self._setoption,
+            "usinewgame": self._usinewgame,
+            "position": self._set_position,
+            "go": self._go,
+            "stop": self._nothing,  # when no search is running there is nothing to stop
+            "ponderhit": self._nothing,
+            "gameover": self._nothing,
+            "quit": self._end,
+        }
+
+    def run(self) -> None:
+        """Answer until the end."""
+        while not self._quit:
+            line = self._ahead.pop(0) if self._ahead else self._lines.get()
+            if line is None:
+                return
+            self._obey(line)
+
+    def _obey(self, line: str) -> None:
+        """Do what a line says; a line that cannot be obeyed is named and changes nothing."""
+        words = line.split()
+        if not words:
+            return
+        command = self._commands.get(words[0])
+        if command is None:
+            self._say(f"unknown command {words[0][:40]!r}")
+            return
+        try:
+            command(words[1:])
+        except (UsiError, ValueError) as error:
+            self._say(str(error))
+
+    def _say(self, text: str) -> None:
+        self._write("info string " + " ".join(text.split()))
+
+    # -- commands --------------------------------------------------------------------------------
+
+    def _usi(self, words: list[str]) -> None:
+        self._write(f"id name Keisei {__version__}")
+        self._write("id author The Keisei authors")
+        for line in self._options.declare():
+            self._write(line)
+        self._write("usiok")
+
+    def _isready(self, words: list[str]) -> None:
+        self._load()
+        self._write("readyok")
+
+    def _load(self) -> Thinker:
+        """The thinker with the network of the options; loaded when it is another than before."""
+        model, threads = self._options.text("Model"), self._options.number("Threads")
+        if self._thinker is None or self._thinker.made_for != (model, threads):
+            try:
+                self._thinker = Thinker(model, threads)
+            except KeiseiError as error:
+                if self._thinker is None:
+                    raise EngineStartError(str(error)) from error
+                self._thinker.made_for = (model, threads)  # say it once
+                self._say(f"the model stays as it was: {error}")
+        return self._thinker
+
+    def _setoption(self, words: list[str]) -> None:
+        self._options.set(*read_setoption(words))
+
+    def _usinewgame(self, words: list[str]) -> None:
+        self._position = Position()
+        if self._thinker:
+            self._thinker.forget()
+
+    def _set_position(self, words: list[str]) -> None:
+        self._position = None  # after a position that cannot be read, no move would be right
+        self._position = read_position(words)
+
+    def _nothing(self, words: list[str]) -> None:
+        pass
+
+    def _end(self, words: list[str]) -> None:
+        self._quit = True
+
+    def _go(self, words: list[str]) -> None:
+        go = read_go(words)
+        answer = "checkmate" if go.mate is not None else "bestmove"
+        position = self._position
+        if position is None:
+            self._say("there is no position to think about; the last one could not be read")
+            self._write("checkmate timeout" if go.mate is not None else "bestmove resign")
+            return
+        # Boards stay in this thread; only text crosses.
+        game = ShogiGame.from_moves(position.start_sfen, position.moves, move_limit=None)
+        at_once = self._answer_without_thinking(game, go)
+        if at_once is None:
+            thinker = self._load()
+            at_once = thinker.think(position, game.turn, go, self._options, self._hear, self._write)
+        elif go.infinite or go.ponder:
+            self._wait_for_stop()
+        self._write(f"{answer} {at_once}")
+
+    def _answer_without_thinking(self, game: ShogiGame, go: Go) -> str | None:
+        if not game.has_legal_move:
+            return "nomate" if go.mate is not None else "resign"
+        if go.mate is None and game.outcome and game.outcome.reason == "declaration":
+            return "win"
+        return None
+
+    # -- while thinking --------------------------------------------------------------------------
+
+    def _hear(self, wait: bool) -> str | None:
+        """What came in while thinking: "stop", "ponderhit", "next" (other work waits) or None."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._ahead.append(self._lines.get(block=wait and not self._ahead))
+        for line in list(self._ahead):
+            words = (line or "").split()
+            if words[:1] == ["isready"] and self._ahead[0] == line:
+                self._ahead.remove(line)
+                self._write("readyok")
+            elif words and words[0] in ("stop", "ponderhit"):
+                self._ahead.remove(line)
+                return words[0]
+            elif words and words[0] in ("quit", "gameover"):
+                return "stop"
+            elif line is not None and (not words or words[0] not in self._commands):
+                self._ahead.remove(line)
+                self._obey(line)  # says that it is unknown
+        return "next" if self._ahead else None
+
+    def _wait_for_stop(self) -> None:
+        while self._hear(wait=True) is None:
+            pass
+
+
+class EngineStartError(KeiseiError):
+    """The engine cannot play at all, as when there is no network to load."""
+
+
+def run_engine(model: str, nodes: int) -> None:
+    """Be a USI engine on standard input and output."""
+    lines: Lines = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(sys.stdin.buffer, lines), daemon=True).start()
+    # The tree has no cycles, and looking for some in it would take tenths of a second.
+    gc.disable()
+    Engine(lines, _write_line, model, nodes).run()
+
+
+def _read(source: Iterable[bytes], lines: Lines) -> None:
+    for line in source:
+        lines.put(line.decode("utf-8", errors="replace").strip())
+    lines.put(None)
+
+
+def _write_line(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,148 @@
+"""What USI's lines mean. Nothing here needs a network: an engine must answer before it has one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rsshogi.core import Move
+
+from keisei.errors import KeiseiError
+from keisei.shogi.actions import Turn
+from keisei.shogi.rules import START_SFEN, new_board
+
+
+class UsiError(KeiseiError, ValueError):
+    """A line that is not USI, or that asks for what cannot be; the message names it."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """A game so far: where it started and what was played."""
+
+    start_sfen: str = START_SFEN
+    moves: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """As a USI command.
+
+        >>> str(Position(moves=("7g7f",)))
+        'position startpos moves 7g7f'
+        """
+        start = "startpos" if self.start_sfen == START_SFEN else f"sfen {self.start_sfen}"
+        return f"position {start}" + (f" moves {' '.join(self.moves)}" if self.moves else "")
+
+
+def read_position(words: Sequence[str]) -> Position:
+    """The position of a `position` command's words; its moves must be legal.
+
+    >>> read_position("startpos moves 7g7f 3c3d".split()).moves
+    ('7g7f', '3c3d')
+    """
+    words = list(words)
+    split = words.index("moves") if "moves" in words else len(words)
+    start, moves = words[:split], words[split + 1 :]
+    if start == ["startpos"]:
+        sfen = START_SFEN
+    elif start[:1] == ["sfen"] and len(start) in (4, 5):
+        sfen = " ".join(start[1:])
+    else:
+        raise UsiError(f"position {' '.join(words)[:80]!r}: it begins with startpos or sfen")
+    board = new_board(sfen)
+    for number, usi in enumerate(moves, 1):
+        try:
+            move = Move.from_usi(usi)
+        except ValueError:
+            raise UsiError(f"move {number} of the position is no move: {usi[:20]!r}") from None
+        if move not in board.legal_moves():
+            raise UsiError(
+                f"move {number} of the position is not legal: {usi} in {board.to_sfen()}"
+            )
+        board.apply_move(move)
+    return Position(sfen, tuple(moves))
+
+
+@dataclass(frozen=True)
+class Go:
+    """What a `go` command asks for; times are in milliseconds."""
+
+    btime: int | None = None
+    wtime: int | None = None
+    binc: int = 0
+    winc: int = 0
+    byoyomi: int = 0
+    movetime: int | None = None
+    nodes: int | None = None
+    infinite: bool = False
+    ponder: bool = False
+    mate: float | None = None  # milliseconds to find one; infinity when there is no limit
+
+    @property
+    def has_clock(self) -> bool:
+        """Does it say anything about time?"""
+        clocks = (self.btime, self.wtime, self.movetime)
+        return bool(self.byoyomi or self.binc or self.winc) or any(t is not None for t in clocks)
+
+    def seconds(self, turn: Turn, overhead: int) -> float | None:
+        """How long to think; None when the clock does not say. `overhead` is lost on the way.
+
+        >>> Go(byoyomi=1000).seconds("black", overhead=200)
+        0.8
+        """
+        if self.infinite or not self.has_clock:
+            return None
+        if self.movetime is not None:
+            limit = wanted = float(self.movetime)
+        else:
+            left, gain = (self.btime, self.binc) if turn == "black" else (self.wtime, self.winc)
+            left = max(left or 0, 0)
+            # A game has some 60 moves of one side; later ones matter less.
+            wanted = left / 40 + gain + self.byoyomi
+            limit = left + gain + self.byoyomi
+        return max(min(wanted, limit) - overhead, 10) / 1000
+
+
+_NUMBERS = ("btime", "wtime", "binc", "winc", "byoyomi", "movetime", "nodes")
+
+
+def read_go(words: Sequence[str]) -> Go:
+    """What the words after `go` ask for; what is not known is passed over: a GUI must get a move.
+
+    >>> read_go("ponder btime 60000 wtime 50000 byoyomi 1000".split()).byoyomi
+    1000
+    """
+    found: dict[str, int | float | bool] = {}
+    for word, after in zip(words, [*words[1:], ""], strict=False):
+        if word in ("infinite", "ponder"):
+            found[word] = True
+        elif word == "mate" and not after.isdecimal():
+            found[word] = math.inf
+        elif (word == "mate" or word in _NUMBERS) and after.lstrip("-").isdecimal():
+            # What fits no clock is rubbish, and Python's would overflow.
+            found[word] = min(max(int(after[:20]), 0), 10**12)
+    if "mate" in found:
+        found.pop("infinite", None)  # `go mate infinite` is a search for mate
+    return Go(**found)  # type: ignore[arg-type]
+
+
+def read_setoption(words: Sequence[str]) -> tuple[str, str]:
+    """Name and value of `setoption name N value V`; a button has no value.
+
+    >>> read_setoption("name USI_Hash value 256".split())
+    ('USI_Hash', '256')
+    """
+    if words[:1] != ["name"] or len(words) < 2:
+        raise UsiError("setoption needs: setoption name NAME value VALUE")
+    split = words.index("value") if "value" in words else len(words)
+    return " ".join(words[1:split]), " ".join(words[split + 1 :])
+
+
+def centipawns(value: float) -> int:
+    """A value from -1 to 1 as GUIs show it: 600 is a win chance of 73 %, by the usual logistic.
+
+    >>> centipawns(0.0), centipawns(0.46)
+    (0, 597)
+    """
+    chance = min(max((1 + value) / 2, 0.0005), 0.9995)
+    return round(600 * math.log(chance / (1 - chance)))

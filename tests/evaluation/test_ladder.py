@@ -1,0 +1,92 @@
+import json
+
+import pytest
+
+from keisei.config_schema import AppConfig, to_yaml
+from keisei.core.ppo_agent import PPOAgent
+from keisei.errors import KeiseiError
+from keisei.evaluation.ladder import Entry, Ladder, LadderSettings, climb, find_entries
+from keisei.evaluation.ladder_report import draw, in_training, run_ladder, table
+from keisei.training.checkpoint import CheckpointStore
+from keisei.training.progress import Progress
+from keisei.training.run import Run
+
+PLAYERS = [Entry("random", "random"), Entry("mix", "greedy,random=60"), Entry("greedy", "greedy")]
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run with three checkpoints of an untrained network."""
+    config = AppConfig.model_validate({"model": {"depth": 0, "width": 8}})
+    run = Run.create(tmp_path, "small", to_yaml(config))
+    agent = PPOAgent(config, "cpu")
+    for step in (0, 100, 200):
+        progress = Progress(200, steps=step, seconds=step * 36.0)
+        CheckpointStore(run.checkpoints_dir).save(
+            step,
+            {
+                "agent": agent.state_dict(),
+                "progress": progress.state_dict(),
+                "config": to_yaml(config),
+            },
+        )
+    return run
+
+
+def test_the_ladder_puts_players_in_their_order_with_the_random_one_at_zero(tmp_path):
+    ladder = Ladder()
+    climb(ladder, PLAYERS, LadderSettings(games=80, minutes=2), tmp_path / "ladder.json")
+    ratings = ladder.ratings()
+    assert ratings["random"].elo == 0
+    assert 0 < ratings["mix"].elo < ratings["greedy"].elo
+    assert ratings["greedy"].low > 0
+
+
+def test_a_stored_ladder_goes_on_where_it_was(tmp_path):
+    path = tmp_path / "ladder.json"
+    climb(Ladder(), PLAYERS, LadderSettings(games=32, minutes=1), path)
+    again = Ladder.load(path)
+    before = again.games_of("random")
+    assert again.ratings()["greedy"].elo == pytest.approx(
+        {r["name"]: r["elo"] for r in json.loads(path.read_text())["ratings"]}["greedy"]
+    )
+    climb(again, PLAYERS, LadderSettings(games=16, minutes=1), path)
+    assert sum(map(sum, Ladder.load(path).results.values())) == 48
+    assert again.games_of("random") >= before
+
+
+def test_checkpoints_are_in_the_pool_with_what_went_into_them(run):
+    entries = {e.name: e for e in find_entries(run, LadderSettings(checkpoints=2, nodes=(4,)))}
+    assert {"random", "greedy", "step 0", "step 200", "step 200, 4 nodes"} <= set(entries)
+    assert "step 100" not in entries
+    assert entries["step 200"].steps == 200
+    assert entries["step 200"].cpu_hours == pytest.approx(2.0)
+
+
+def test_the_command_stores_ratings_and_draws_a_picture(run, monkeypatch, capsys):
+    monkeypatch.setattr("keisei.evaluation.ladder.ENGINES", {})  # engines have their own tests
+    settings = LadderSettings(checkpoints=2, games=24, minutes=1, batch=2)
+    run_ladder(str(run.folder), run.folder.parent, settings, watch=False)
+    assert (run.folder / "ladder.png").read_bytes()[:4] == b"\x89PNG"
+    assert "random" in capsys.readouterr().out
+    assert Ladder.load(run.folder / "ladder.json").games_of("step 200")
+
+
+def test_a_ladder_without_checkpoints_can_be_shown(tmp_path):
+    ladder = Ladder()
+    climb(ladder, PLAYERS, LadderSettings(games=32, minutes=1), tmp_path / "ladder.json")
+    draw(ladder, tmp_path / "ladder.png", "none $")
+    assert len(table(ladder).rows) == 3
+
+
+def test_a_run_is_in_training_while_somebody_holds_it(run):
+    assert not in_training(run)
+    with run.lock():
+        assert in_training(run)
+
+
+def test_a_file_that_is_no_ladder_is_named(tmp_path):
+    path = tmp_path / "ladder.json"
+    path.write_text("{}")
+    with pytest.raises(KeiseiError, match=r"ladder\.json"):
+        Ladder.load(path)
