@@ -324,7 +324,7 @@ def load_config(file: Path | str | None = None, overrides: Iterable[str] = ()) -
         if not isinstance(data, dict):
             raise ConfigError(f"{file} must hold sections such as `training:`, not {data!r}")
     for override in overrides:
-        _apply(data, override)
+        apply_override(data, override)
     return parse_config(data)
 
 
@@ -333,10 +333,10 @@ def parse_config(data: dict[str, Any]) -> AppConfig:
     try:
         return AppConfig.model_validate(data)
     except ValidationError as error:
-        raise ConfigError("; ".join(_explain(e) for e in error.errors())) from None
+        raise ConfigError("; ".join(explain(e) for e in error.errors())) from None
 
 
-def _apply(data: dict[str, Any], override: str) -> None:
+def apply_override(data: dict[str, Any], override: str) -> None:
     path, equals, text = override.partition("=")
     keys = path.strip().split(".")
     if not equals or not all(keys):
@@ -356,7 +356,7 @@ def _apply(data: dict[str, Any], override: str) -> None:
     data[keys[-1]] = value
 
 
-def _explain(error: Any) -> str:
+def explain(error: Any) -> str:
     where = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         return f"{where}: there is no such setting (`keisei config` lists them all)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import subprocess
@@ -14,7 +15,7 @@ from typing import IO
 import torch
 from torch import nn
 
-from keisei.benchmarks.report import interleave, median_ratio, publish
+from keisei.benchmarks.report import Contender, interleave, median_ratio, publish
 from keisei.config_schema import AppConfig, load_config
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.ppo_agent import PPOAgent
@@ -27,16 +28,17 @@ from keisei.training.shard import SelfPlayShard
 GAMES = 64
 
 
-def settings(preset: str, workers: int) -> AppConfig:
+def settings(preset: str, workers: int, mode: str = "async", length: int = 128) -> AppConfig:
     """A shard of 64 games per worker, and one epoch per rollout."""
     return load_config(
         overrides=[
             f"model.preset={preset}",
             "training.ppo_epochs=1",
             "training.target_kl=0",
+            f"training.parallel.mode={mode}",
             f"training.parallel.num_workers={workers}",
             f"training.parallel.num_envs_per_worker={GAMES}",
-            "training.parallel.rollout_length=32",
+            f"training.parallel.rollout_length={length}",
         ]
     )
 
@@ -92,18 +94,23 @@ def _pipe(stream: IO[str] | None) -> IO[str]:
     return stream
 
 
-def collecting(manager: ParallelManager, seconds: float) -> Callable[[], int]:
-    """One large collection, which takes about as long as the other measurements."""
-    speed = 0.0
+def collecting(manager: ParallelManager, seconds: float) -> Contender:
+    """Moves that the workers play in so many seconds, without a pause."""
 
-    def run() -> int:
-        nonlocal speed
+    def moves() -> int:
+        return int(sum(row["steps"] for row in manager.get_statistics()["workers"].values()))
+
+    def run() -> tuple[int, float]:
         manager.synchronize_models()
-        start = time.perf_counter()
-        rollouts = manager.collect_experiences(int(speed * seconds) or None)
-        steps = sum(rollout.num_steps for rollout in rollouts)
-        speed = steps / (time.perf_counter() - start)
-        return steps
+        manager.resume_workers()
+        start, before = time.perf_counter(), moves()
+        while (left := start + seconds - time.perf_counter()) > 0:
+            manager.collect_experiences(timeout=left)
+        played, took = moves() - before, time.perf_counter() - start
+        manager.pause_workers()  # the others measure alone
+        while manager.get_statistics()["queue_info"]["slots_in_work"]:
+            time.sleep(0.01)
+        return played, took
 
     return run
 
@@ -133,10 +140,10 @@ def training(agent: PPOAgent, manager: ParallelManager, seconds: float) -> Calla
     def run() -> int:
         steps, end = 0, time.perf_counter() + seconds
         while time.perf_counter() < end:
+            manager.synchronize_models()
             rollouts = manager.collect_experiences()
             steps += sum(rollout.num_steps for rollout in rollouts)
             _learn(agent, buffer, rollouts)
-            manager.synchronize_models()
         return steps
 
     return run
@@ -166,32 +173,44 @@ def _learn(agent: PPOAgent, buffer: ExperienceBuffer, rollouts: list[Rollout]) -
 
 
 def run(
-    json_file: Path | None = None, preset: str = "tiny", rounds: int = 5, seconds: float = 3.0
+    json_file: Path | None = None,
+    preset: str = "tiny",
+    rounds: int | None = None,
+    seconds: float | None = None,
 ) -> None:
     """Measure (`seconds` for each figure in each round), print a table, write JSON.
 
-    Learning is measured with the tiny network only: with larger ones it takes minutes.
+    Learning is measured with the tiny network only: with larger ones it takes minutes. Nor are
+    their rollouts as long as by default, because each must end before the next figure's turn.
     """
+    is_tiny = preset == "tiny"
+    rounds, seconds, length = rounds or (5 if is_tiny else 2), seconds or 3.0, 128
+    if not is_tiny:
+        seconds, length = max(seconds, 15.0), 32
     keep_freed_memory()
-    one, two = settings(preset, 1), settings(preset, 2)
-    agent = PPOAgent(two, "cpu")
-    forward = PureForward(preset, 2, seconds)
-    try:
-        with ParallelManager(one, agent) as single, ParallelManager(two, agent) as double:
-            # Longer, because at the end of a collection one worker waits for the other.
-            contenders: dict[str, Callable[[], int]] = {
-                "forward_2": forward,
-                "collect_2": collecting(double, 3 * seconds),
-                "collect_1": collecting(single, 3 * seconds),
-            }
-            if preset == "tiny":
-                contenders["single_game"] = single_game(agent, False, seconds)
-                contenders["train_2"] = training(agent, double, seconds)
-                contenders["train_single_game"] = single_game(agent, True, seconds)
-            interleave(contenders, 1)  # the first calls set up PyTorch's kernels
-            rates = interleave(contenders, rounds)
-    finally:
-        forward.close()
+    agent = PPOAgent(settings(preset, 2), "cpu")
+    with contextlib.ExitStack() as running:
+        forward = PureForward(preset, 2, seconds)
+        running.callback(forward.close)
+        single, double = (
+            running.enter_context(ParallelManager(settings(preset, workers, length=length), agent))
+            for workers in (1, 2)
+        )
+        single.pause_workers()
+        double.pause_workers()
+        contenders: dict[str, Contender] = {
+            "forward_2": forward,
+            "collect_2": collecting(double, seconds),
+            "collect_1": collecting(single, seconds),
+        }
+        if is_tiny:
+            in_turn = ParallelManager(settings(preset, 2, "sync", 32), agent)
+            running.enter_context(in_turn)
+            contenders["single_game"] = single_game(agent, False, seconds)
+            contenders["train_2"] = training(agent, in_turn, seconds)
+            contenders["train_single_game"] = single_game(agent, True, seconds)
+        interleave(contenders, 1)  # the first calls set up PyTorch's kernels
+        rates = interleave(contenders, rounds)
     speed = {name: statistics.median(values) for name, values in rates.items()}
     pairs = {
         "ratio_to_forward": ("collect_2", "forward_2"),

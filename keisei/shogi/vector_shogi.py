@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from rsshogi.core import Board, Move
 
+from keisei.random_streams import RandomStreams
 from keisei.shogi import features
 from keisei.shogi.actions import (
     ACTION_OF_MOVE,
@@ -21,7 +22,6 @@ from keisei.shogi.actions import (
     Turn,
 )
 from keisei.shogi.moving import move_pieces
-from keisei.shogi.random_streams import RandomStreams
 from keisei.shogi.rules import (
     DEFAULT_MOVE_LIMIT,
     START_SFEN,

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from keisei.shogi.random_streams import RandomStreams
+from keisei.random_streams import RandomStreams
 from keisei.worlds.config import LearnerSettings
 from keisei.worlds.memory import Arrays, Buffer
 from keisei.worlds.stack import Adam, State, leaves_of, mlp, new_mlp

@@ -129,7 +129,7 @@ def load_world_config(
 ) -> WorldRunConfig:
     """Settings from a YAML file (or the defaults), changed by `section.field=value` overrides."""
     # One way of reading and of explaining settings for all of Keisei.
-    from keisei.config_schema import _apply, _explain
+    from keisei.config_schema import apply_override, explain
 
     data: Any = {}
     if file is not None:
@@ -144,9 +144,9 @@ def load_world_config(
     if world is not None:
         data["world"] = world
     for override in overrides:
-        _apply(data, override)
+        apply_override(data, override)
     try:
         return WorldRunConfig.model_validate(data)
     except ValidationError as error:
-        lines = "; ".join(_explain(e) for e in error.errors())
+        lines = "; ".join(explain(e) for e in error.errors())
         raise ConfigError(lines.replace("`keisei config`", "`keisei worlds config`")) from None

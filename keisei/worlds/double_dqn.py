@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch.nn.functional import smooth_l1_loss
 
-from keisei.shogi.random_streams import RandomStreams
+from keisei.random_streams import RandomStreams
 from keisei.worlds.algorithm import Algorithm, Ints
 from keisei.worlds.config import DoubleDQNSettings
 from keisei.worlds.memory import Arrays, Buffer

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import socket
 import subprocess
-import sys
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 
 import torch
 
 from keisei.training.parallel.shared_memory import Layout, SharedArrays
+from keisei.training.parallel.worker_communicator import start_process
 from keisei.worlds.algorithm import Algorithm, Trained
 from keisei.worlds.learning import HereLearning, Outcome, TrainingFailed
 from keisei.worlds.memory import Arrays
@@ -119,18 +116,9 @@ class ProcessLearning(HereLearning):
             agents, _, *rest = array.shape
             layout[f"batch.{name}"] = ((agents, self._room, *rest), array.dtype)
         self._memory = SharedArrays(layout)
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            fds = (theirs.fileno(), self._memory.fd)
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "keisei.worlds.learner_worker", *map(str, fds)],
-                pass_fds=fds,
-                stdin=subprocess.DEVNULL,
-                # One thread, told before PyTorch loads; waiting threads must not spin.
-                env={**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"},
-                start_new_session=True,  # Ctrl-C reaches the parent alone
-            )
-            self._connection = Connection(ours.detach())
+        self.process, self._connection = start_process(
+            "keisei.worlds.learner_worker", {"memory": [self._memory.fd]}, START_TIMEOUT
+        )
         self._connection.send(Welcome(self._algorithm, self._chunk, layout))
         self._is_new = True
 

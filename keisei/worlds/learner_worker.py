@@ -40,8 +40,8 @@ def main() -> None:
     """Run a learner's process; `ProcessLearning` starts this."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     parser = argparse.ArgumentParser()
-    parser.add_argument("connection", type=int)
-    parser.add_argument("memory", type=int)
+    parser.add_argument("--connection", type=int)
+    parser.add_argument("--memory", type=int)
     fds = parser.parse_args()
     torch.set_num_threads(1)
     with contextlib.suppress(EOFError, OSError):  # the parent is gone: nobody to work for

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from keisei.errors import KeiseiError
-from keisei.shogi.random_streams import RandomStreams
+from keisei.random_streams import RandomStreams
 from keisei.worlds.algorithm import Algorithm
 from keisei.worlds.memory import Arrays, Buffer
 

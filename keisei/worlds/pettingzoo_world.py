@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from keisei.errors import KeiseiError
-from keisei.shogi.random_streams import RandomStreams
+from keisei.random_streams import RandomStreams
 from keisei.worlds.view import View
 from keisei.worlds.world import Bools, Floats, Ints
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from keisei.shogi.random_streams import RandomStreams
+from keisei.random_streams import RandomStreams
 from keisei.worlds.algorithm import Algorithm, Ints
 from keisei.worlds.config import PPOSettings
 from keisei.worlds.memory import Arrays, Buffer

@@ -32,7 +32,7 @@ import numpy.typing as npt
 from pydantic import Field, ValidationError
 
 from keisei.config_schema import ConfigError, Section
-from keisei.shogi.random_streams import RandomStreams
+from keisei.random_streams import RandomStreams
 from keisei.worlds.view import View
 
 Ints = npt.NDArray[np.int64]

@@ -17,7 +17,9 @@ PLAYERS = [Entry("random", "random"), Entry("mix", "greedy,random=60"), Entry("g
 @pytest.fixture
 def run(tmp_path):
     """A run with three checkpoints of an untrained network."""
-    config = AppConfig.model_validate({"model": {"depth": 0, "width": 8}})
+    config = AppConfig.model_validate(
+        {"model": {"depth": 0, "width": 8}, "training": {"parallel": {"num_workers": 1}}}
+    )
     run = Run.create(tmp_path, "small", to_yaml(config))
     agent = PPOAgent(config, "cpu")
     for step in (0, 100, 200):

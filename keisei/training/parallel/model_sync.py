@@ -65,8 +65,9 @@ def unpack_weights(network: nn.Module, packed: npt.NDArray[Any]) -> None:
 
 
 def _checksum(weights: npt.NDArray[np.float32]) -> int:
+    """Of every 32nd pair of weights: a torn copy has whole stretches of another version."""
     pairs = weights[: len(weights) // 2 * 2].view(np.int64)
-    return int(np.add.reduce(pairs))
+    return int(np.add.reduce(pairs[::32]))
 
 
 class ModelSynchronizer:

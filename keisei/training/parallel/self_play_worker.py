@@ -65,7 +65,7 @@ class SelfPlayWorker:
             requests = SharedArrays(layout, fds["requests"][0])
             central = CentralPolicy(requests, index, socket.socket(fileno=fds["requests"][1]))
             self._new_weights: Callable[[Collect], int] = lambda _: central.begin(self._look_up)
-            self._policy: Policy = central
+            self._network: Policy = central
         else:
             self._run_network(welcome, fds["weights"][0])
 
@@ -88,10 +88,9 @@ class SelfPlayWorker:
             legal: npt.NDArray[np.int16],
             offsets: npt.NDArray[np.int64],
         ) -> Evaluation:
-            self._look_up()
             return evaluate(network, observations, legal, offsets, forward=forward)
 
-        self._new_weights, self._policy = new_weights, policy
+        self._new_weights, self._network = new_weights, policy
 
     def run(self) -> None:
         """Serve until told to stop."""
@@ -115,6 +114,17 @@ class SelfPlayWorker:
         assert isinstance(message, Collect)
         return message
 
+    def _policy(
+        self,
+        observations: features.Observations,
+        legal: npt.NDArray[np.int16],
+        offsets: npt.NDArray[np.int64],
+    ) -> Evaluation:
+        self._look_up()
+        seen = self._network(observations, legal, offsets)
+        self._status.count(len(observations), 0)
+        return seen
+
     def _look_up(self) -> None:
         """Between two moves: give a sign of life, and see whether it is time to leave."""
         self._status.beat()
@@ -129,7 +139,8 @@ class SelfPlayWorker:
         with self._status.spending("busy"):
             opponent = self._opponent.policy(version)
             finished = self._shard.collect(self._policy, rollout, version, opponent)
-        self._status.count(rollout.num_steps, len(finished))
+        # All but the last evaluation, of the positions after the rollout, was for a move.
+        self._status.count(-self._shard.games.num_games, len(finished))
         self._state = self._shard.state_dict()
         done: dict[str, Any] = {}
         if not self._shares_memory:

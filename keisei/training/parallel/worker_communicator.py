@@ -52,32 +52,41 @@ class WorkerLine:
         return self.ready and not self.slots and not self.leaving
 
 
-def start_worker(
-    index: int, incarnation: int, descriptors: dict[str, list[int]], timeout: float
-) -> WorkerLine:
-    """Start a process that inherits the given descriptors; sending to it has a time limit.
+def start_process(
+    module: str, descriptors: dict[str, list[int]], timeout: float
+) -> tuple[subprocess.Popen[bytes], Connection]:
+    """Start a module of Keisei as a process that inherits the descriptors, with a pipe to it.
 
-    A plain process, not `multiprocessing`: nothing is forked, and the user's main module is not
-    imported a second time, so scripts need no `if __name__ == "__main__"`.
+    It gets them as options, and its end of the pipe as `--connection`. A plain process, not
+    `multiprocessing`: nothing is forked, and the user's main module is not imported a second time,
+    so scripts need no `if __name__ == "__main__"`.
     """
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        # The kernel's own limits: a stopped process must not hold the manager up in mid-message.
+        # The kernel's own limits: a stopped process must not hold its parent up in mid-message.
         limit = struct.pack("ll", int(timeout), int(timeout % 1 * 1e6))
         for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
             ours.setsockopt(socket.SOL_SOCKET, option, limit)
         fds = {**descriptors, "connection": [theirs.fileno()]}
         options = [f"--{name}={','.join(map(str, group))}" for name, group in fds.items()]
-        module = "inference_server" if index == INFERENCE else "self_play_worker"
         process = subprocess.Popen(
-            [sys.executable, "-m", f"keisei.training.parallel.{module}", *options],
+            [sys.executable, "-m", module, *options],
             pass_fds=[fd for group in fds.values() for fd in group],
             stdin=subprocess.DEVNULL,
             # One thread each, told before PyTorch is loaded; waiting threads must not spin.
             env={**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"},
-            start_new_session=True,  # Ctrl-C reaches the manager alone
+            start_new_session=True,  # Ctrl-C reaches the parent alone
         )
-        return WorkerLine(index, incarnation, process, Connection(ours.detach()))
+        return process, Connection(ours.detach())
+
+
+def start_worker(
+    index: int, incarnation: int, descriptors: dict[str, list[int]], timeout: float
+) -> WorkerLine:
+    """Start a worker, or the inference process."""
+    module = "inference_server" if index == INFERENCE else "self_play_worker"
+    started = start_process(f"keisei.training.parallel.{module}", descriptors, timeout)
+    return WorkerLine(index, incarnation, *started)
 
 
 class WorkerCommunicator:
