@@ -50,6 +50,7 @@ def forward_alone(preset: str, seconds: float) -> None:
     network = PPOAgent(settings(preset, 1), "cpu").network
     forward = traced(network, GAMES) if tracing_pays(network, GAMES) else network
     planes = torch.rand(GAMES, 46, 9, 9)
+    print("ready", flush=True)
     with torch.inference_mode():
         for _ in sys.stdin:
             count, end = 0, time.perf_counter() + seconds
@@ -74,6 +75,8 @@ class PureForward:
             )
             for _ in range(processes)
         ]
+        for process in self._processes:
+            _pipe(process.stdout).readline()  # it is ready
 
     def __call__(self) -> int:
         """Positions that all of them evaluated in one measurement."""
@@ -94,25 +97,33 @@ def _pipe(stream: IO[str] | None) -> IO[str]:
     return stream
 
 
-def collecting(manager: ParallelManager, seconds: float) -> Contender:
-    """Moves that the workers play in so many seconds, without a pause."""
+def collecting(config: AppConfig, agent: PPOAgent, seconds: float) -> Contender:
+    """Moves that workers play in about so many seconds, by the steps that they count in memory.
 
-    def moves() -> int:
-        return int(sum(row["steps"] for row in manager.get_statistics()["workers"].values()))
+    The workers play alone: they are started for the measurement and stopped after it.
+    """
 
     def run() -> tuple[int, float]:
-        manager.synchronize_models()
-        manager.resume_workers()
-        start, before = time.perf_counter(), moves()
-        while (left := start + seconds - time.perf_counter()) > 0:
-            manager.collect_experiences(timeout=left)
-        played, took = moves() - before, time.perf_counter() - start
-        manager.pause_workers()  # the others measure alone
-        while manager.get_statistics()["queue_info"]["slots_in_work"]:
-            time.sleep(0.01)
-        return played, took
+        with ParallelManager(config, agent) as manager:
+            for _ in range(4):  # the first moves set up PyTorch's kernels
+                before, start = _next_move(manager, 0)
+            after, end = _next_move(manager, seconds)
+        return after - before, end - start
 
     return run
+
+
+def _next_move(manager: ParallelManager, seconds: float) -> tuple[int, float]:
+    """Wait so long, and then for the next move: steps so far, and the time at that moment."""
+
+    def steps() -> int:
+        return int(sum(row["steps"] for row in manager.get_statistics()["workers"].values()))
+
+    time.sleep(seconds)
+    before, deadline = steps(), time.perf_counter() + 120
+    while (now := steps()) == before and time.perf_counter() < deadline:
+        time.sleep(0.001)
+    return now, time.perf_counter()
 
 
 def single_game(agent: PPOAgent, learn: bool, seconds: float) -> Callable[[], int]:
@@ -180,28 +191,19 @@ def run(
 ) -> None:
     """Measure (`seconds` for each figure in each round), print a table, write JSON.
 
-    Learning is measured with the tiny network only: with larger ones it takes minutes. Nor are
-    their rollouts as long as by default, because each must end before the next figure's turn.
+    Learning is measured with the tiny network only: with larger ones it takes minutes.
     """
     is_tiny = preset == "tiny"
-    rounds, seconds, length = rounds or (5 if is_tiny else 2), seconds or 3.0, 128
-    if not is_tiny:
-        seconds, length = max(seconds, 15.0), 32
+    rounds, seconds = rounds or (5 if is_tiny else 2), seconds or (3.0 if is_tiny else 20.0)
     keep_freed_memory()
     agent = PPOAgent(settings(preset, 2), "cpu")
     with contextlib.ExitStack() as running:
         forward = PureForward(preset, 2, seconds)
         running.callback(forward.close)
-        single, double = (
-            running.enter_context(ParallelManager(settings(preset, workers, length=length), agent))
-            for workers in (1, 2)
-        )
-        single.pause_workers()
-        double.pause_workers()
         contenders: dict[str, Contender] = {
             "forward_2": forward,
-            "collect_2": collecting(double, seconds),
-            "collect_1": collecting(single, seconds),
+            "collect_2": collecting(settings(preset, 2), agent, seconds),
+            "collect_1": collecting(settings(preset, 1), agent, seconds),
         }
         if is_tiny:
             in_turn = ParallelManager(settings(preset, 2, "sync", 32), agent)
@@ -209,7 +211,7 @@ def run(
             contenders["single_game"] = single_game(agent, False, seconds)
             contenders["train_2"] = training(agent, in_turn, seconds)
             contenders["train_single_game"] = single_game(agent, True, seconds)
-        interleave(contenders, 1)  # the first calls set up PyTorch's kernels
+            interleave(contenders, 1)  # the first calls set up PyTorch's kernels
         rates = interleave(contenders, rounds)
     speed = {name: statistics.median(values) for name, values in rates.items()}
     pairs = {
