@@ -313,19 +313,25 @@ class AppConfig(Section):
 
 def load_config(file: Path | str | None = None, overrides: Iterable[str] = ()) -> AppConfig:
     """Settings from a YAML file (or the defaults), changed by `section.field=value` overrides."""
-    data: Any = {}
-    if file is not None:
-        try:
-            data = yaml.safe_load(Path(file).read_text(encoding="utf-8")) or {}
-        except OSError as error:
-            raise ConfigError(f"cannot read {file}: {error.strerror}") from None
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
-        if not isinstance(data, dict):
-            raise ConfigError(f"{file} must hold sections such as `training:`, not {data!r}")
+    data = read_settings(file, "training:")
     for override in overrides:
         apply_override(data, override)
     return parse_config(data)
+
+
+def read_settings(file: Path | str | None, example: str) -> dict[str, Any]:
+    """What a YAML file says (nothing without one); `example` is a line that it might have."""
+    if file is None:
+        return {}
+    try:
+        data = yaml.safe_load(Path(file).read_text(encoding="utf-8")) or {}
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"{file} must hold settings such as `{example}`, not {data!r}")
+    return data
 
 
 def parse_config(data: dict[str, Any]) -> AppConfig:
@@ -337,6 +343,7 @@ def parse_config(data: dict[str, Any]) -> AppConfig:
 
 
 def apply_override(data: dict[str, Any], override: str) -> None:
+    """Change plain data by a `section.field=value`."""
     path, equals, text = override.partition("=")
     keys = path.strip().split(".")
     if not equals or not all(keys):
@@ -357,6 +364,7 @@ def apply_override(data: dict[str, Any], override: str) -> None:
 
 
 def explain(error: Any) -> str:
+    """One of pydantic's errors in a few words, with the field and the value."""
     where = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         return f"{where}: there is no such setting (`keisei config` lists them all)"

@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, Optional
 
-import yaml
 from pydantic import Field, ValidationError
 
-from keisei.config_schema import ConfigError, Section
+from keisei.config_schema import ConfigError, Section, apply_override, explain, read_settings
 
 AgentKind = Literal["double_dqn", "ppo", "random"]
 _LEARNERS: list[AgentKind] = ["double_dqn"]
@@ -128,19 +127,7 @@ def load_world_config(
     world: str | None = None, file: Path | None = None, overrides: Iterable[str] = ()
 ) -> WorldRunConfig:
     """Settings from a YAML file (or the defaults), changed by `section.field=value` overrides."""
-    # One way of reading and of explaining settings for all of Keisei.
-    from keisei.config_schema import apply_override, explain
-
-    data: Any = {}
-    if file is not None:
-        try:
-            data = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
-        except OSError as error:
-            raise ConfigError(f"cannot read {file}: {error.strerror}") from None
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
-        if not isinstance(data, dict):
-            raise ConfigError(f"{file} must hold settings such as `copies: 128`, not {data!r}")
+    data = read_settings(file, "copies: 128")
     if world is not None:
         data["world"] = world
     for override in overrides:
