@@ -53,6 +53,20 @@ def test_a_worker_killed_while_nobody_collects_is_back_by_itself(setup):
         )
 
 
+def test_who_takes_the_place_of_a_paused_worker_is_paused_too(setup):
+    config, agent = setup("num_workers=2")
+    with ParallelManager(config, agent) as manager:
+        manager.pause_workers([0])
+        killed = pids(manager)[0]
+        os.kill(killed, signal.SIGKILL)
+        wait_for(
+            manager,
+            lambda: pids(manager).get(0, killed) != killed and manager._supervisor.all_ready(),
+        )
+        assert len(manager.collect_experiences(target_steps=64)) == 1
+        assert manager.get_statistics()["queue_info"]["paused"] == 1
+
+
 def test_a_worker_that_hangs_is_replaced_after_its_timeout(setup):
     config, agent = setup("num_workers=2", "worker_timeout=2")
     with ParallelManager(config, agent) as manager:

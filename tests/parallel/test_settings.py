@@ -80,7 +80,9 @@ def test_games_per_worker_and_worker_reset_interval_renew_the_process(limit):
         for _ in range(2):  # 32 moves of 4 games: each has ended at least once
             manager.collect_experiences()
         wait_for(manager, lambda: manager._supervisor.all_ready() and pids(manager)[0] != first)
+        second = pids(manager)[0]
         assert len(manager.collect_experiences()) == 1
+        assert pids(manager)[0] == second  # it has its own share before it
         assert manager.get_statistics()["restarts"] == 0
 
 

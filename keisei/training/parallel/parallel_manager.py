@@ -161,11 +161,11 @@ class ParallelManager:
 
     def pause_workers(self, indices: Sequence[int] | None = None) -> None:
         """Give some workers (or all) no more work; a rollout under way is finished."""
-        self._for_each(indices, lambda line: setattr(line, "paused", True))
+        self._for_each(indices, lambda line: self._running.pause(line, True))
 
     def resume_workers(self, indices: Sequence[int] | None = None) -> None:
         """Let paused workers play again."""
-        self._for_each(indices, lambda line: setattr(line, "paused", False))
+        self._for_each(indices, lambda line: self._running.pause(line, False))
 
     def reset_workers(self, indices: Sequence[int] | None = None) -> None:
         """Renew the processes of some workers (or all); their games go on.

@@ -85,6 +85,7 @@ class Supervisor:
         self.changed = threading.Condition()
         self.leaving: set[int] = set()  # workers whose process is to be renewed
         self.totals: Counter[str] = Counter()
+        self._paused: set[int] = set()
         self._wanted: dict[int, int] = {}  # sync mode: rollouts that each worker is to begin
         self._wanted_of_any = 0
         self._failed_starts = 0
@@ -195,6 +196,11 @@ class Supervisor:
             self.communicator.wake()
         return enough
 
+    def pause(self, line: WorkerLine, paused: bool) -> None:
+        """Give a worker (and whoever takes its place) no more work, or work again."""
+        line.paused = paused
+        (self._paused.add if paused else self._paused.discard)(line.index)
+
     def _playing(self) -> list[int]:
         return [line.index for line in self.communicator.workers if not line.paused]
 
@@ -252,7 +258,8 @@ class Supervisor:
     def _look_at_age(self, line: WorkerLine) -> None:
         """A worker that has done its share is renewed."""
         games, steps = self.parallel.games_per_worker, self.parallel.worker_reset_interval
-        if (games and line.games >= games) or (steps and line.steps >= steps):
+        is_old = (games and line.games >= games) or (steps and line.steps >= steps)
+        if is_old and not line.leaving:
             self.leaving.add(line.index)
 
     def _start(self, index: int) -> None:
@@ -268,6 +275,7 @@ class Supervisor:
             line = start_worker(index, self._incarnations[index], descriptors, timeout)
         except OSError as error:
             raise ParallelError(f"worker {index} could not be started: {error}") from error
+        line.paused = index in self._paused
         self.communicator.lines[index] = line
 
     def _give_work(self) -> None:
