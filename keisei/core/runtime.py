@@ -62,7 +62,16 @@ def traced(network: nn.Module, batch_size: int) -> Forward:
 
 
 def tracing_pays(network: nn.Module, batch_size: int, seconds: float = 0.5) -> bool:
-    """Is the traced network faster here? Measured in turns for so many seconds."""
+    """Is the traced network faster here? Measured in turns for so many seconds, on one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _is_traced_faster(network, batch_size, seconds)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _is_traced_faster(network: nn.Module, batch_size: int, seconds: float) -> bool:
     try:
         forms: list[Forward] = [network, traced(network, batch_size)]
     except Exception:  # whatever a future PyTorch may refuse: the plain network always works

@@ -1,6 +1,7 @@
 import numpy as np
+import pytest
 
-from keisei.config_schema import load_config
+from keisei.config_schema import ConfigError, load_config
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.gae import zero_sum_gae
 from keisei.core.policy import evaluate, uniform
@@ -76,9 +77,5 @@ def test_past_opponents_are_checkpoints_of_the_run_and_before_the_first_the_lear
 
 
 def test_shares_over_one_are_refused():
-    import pytest
-
-    from keisei.config_schema import ConfigError
-
     with pytest.raises(ConfigError, match="together at most 1"):
         load_config(overrides=["training.parallel.opponent_shares={past: 0.7, random: 0.7}"])

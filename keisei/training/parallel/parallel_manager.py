@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,8 +16,6 @@ from keisei.training.parallel.statistics import statistics
 from keisei.training.parallel.supervisor import ParallelError, Supervisor
 from keisei.training.parallel.worker_communicator import WorkerLine
 from keisei.training.trace import Trace
-
-log = logging.getLogger(__name__)
 
 
 class ParallelManager:

@@ -17,8 +17,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent, build_network, choose_device
 from keisei.core.runtime import tracing_pays
@@ -80,7 +78,8 @@ class Supervisor:
         self.is_central = self.parallel.inference == "central" or (
             self.parallel.inference == "auto" and choose_device(config.env.device).type != "cpu"
         )
-        self._traced = not self.is_central and _measure_tracing(config)
+        games = self.parallel.num_envs_per_worker
+        self._traced = not self.is_central and tracing_pays(build_network(config.model), games)
         self._allocate()
         self.changed = threading.Condition()
         self.leaving: set[int] = set()  # workers whose process is to be renewed
@@ -187,7 +186,7 @@ class Supervisor:
                 if enough:
                     return True
                 self._check_playing()
-                self._wanted.update(dict.fromkeys(late or [], 1))  # more games must end
+                self._wanted.update(dict.fromkeys(late, 1))  # more games must end
                 self._wanted_of_any += collector.waiting_steps < steps
                 self.communicator.wake()
             enough = False
@@ -389,14 +388,3 @@ class Supervisor:
                 f"{line.name} ended ({why}), and workers were replaced "
                 f"{self.parallel.max_restarts} times already (training.parallel.max_restarts)"
             )
-
-
-def _measure_tracing(config: AppConfig) -> bool:
-    """Is the traced network the faster one, on one thread as in a worker?"""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        network = build_network(config.model)
-        return tracing_pays(network, config.training.parallel.num_envs_per_worker)
-    finally:
-        torch.set_num_threads(threads)
