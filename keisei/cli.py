@@ -61,12 +61,20 @@ def train(
         Optional[Path],  # noqa: UP045
         typer.Option(help="Write a timeline of learner and workers, for ui.perfetto.dev."),
     ] = None,
+    ray: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="auto|HOST:PORT", help="Play on this Ray cluster: docs/cluster.md."),
+    ] = None,
 ) -> None:
     """Train an agent by self-play; Ctrl-C saves and stops."""
     from keisei.training.start import start_training
 
+    settings = override or []
+    if ray:
+        parallel = "training.parallel"
+        settings = [f"{parallel}.backend=ray", f"{parallel}.ray_address={ray}", *settings]
     with readable_errors():
-        start_training(config, override or [], name, resume, trace)
+        start_training(config, settings, name, resume, trace)
 
 
 @app.command("config")

@@ -7,27 +7,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, Optional, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from keisei.errors import KeiseiError
+from keisei.settings import ConfigError, Section, apply_override, explain, read_settings
 from keisei.shogi.rules import HANDICAPS, START_SFEN, new_board
-
-
-class ConfigError(KeiseiError, ValueError):
-    """Settings that cannot be used; the message names the field, the value and what is allowed."""
-
-
-class Section(BaseModel):
-    """Settings that belong together."""
-
-    model_config = ConfigDict(extra="forbid", validate_assignment=True)
 
 
 class EnvConfig(Section):
@@ -113,14 +102,26 @@ class ParallelConfig(Section):
         description="Play in worker processes; otherwise the shards take turns in this one. "
         "By default where there is more than one core.",
     )
-    backend: Literal["process"] = Field(
-        "process", description="What workers are: processes of this machine."
+    backend: Literal["process", "ray"] = Field(
+        "process",
+        description="What workers are: processes of this machine, or actors on a Ray cluster.",
+    )
+    ray_address: str = Field(
+        "auto",
+        description="The cluster's head as HOST:PORT. auto: the cluster that runs here, else one "
+        "of this machine alone, for the time of the run.",
     )
     num_workers: int = Field(
         default_factory=cores,
         ge=1,
-        le=1024,
-        description="Shards; one worker plays each. By default one for each core.",
+        le=4096,
+        description="Shards; one worker plays each. By default one for each core; with Ray, for "
+        "each CPU of the cluster but one, which is the learner's.",
+    )
+    elastic: bool = Field(
+        False,
+        description="With Ray: CPUs of nodes that join later play, too. By default if num_workers "
+        "is not given.",
     )
     num_envs_per_worker: int = Field(64, ge=1, description="Games that a worker plays together.")
     rollout_length: int = Field(
@@ -180,8 +181,8 @@ class ParallelConfig(Section):
     )
     compression_enabled: bool = Field(
         False,
-        description="Send weights in half precision where they are copied (not in shared memory). "
-        "The policy that plays is then the rounded one.",
+        description="Send weights in half precision where they are copied (with Ray, or not in "
+        "shared memory). The policy that plays is then the rounded one.",
     )
 
     @field_validator("opponent_shares")
@@ -190,6 +191,12 @@ class ParallelConfig(Section):
         if any(share < 0 for share in shares.values()) or sum(shares.values()) > 1:
             raise ValueError("shares are at least 0, and together at most 1")
         return shares
+
+    @model_validator(mode="after")
+    def _no_central_inference_on_ray(self) -> ParallelConfig:
+        if self.backend == "ray" and self.inference == "central":
+            raise ValueError("inference: central is for backend: process; on Ray it is local")
+        return self
 
     @property
     def rollout_steps(self) -> int:
@@ -319,59 +326,12 @@ def load_config(file: Path | str | None = None, overrides: Iterable[str] = ()) -
     return parse_config(data)
 
 
-def read_settings(file: Path | str | None, example: str) -> dict[str, Any]:
-    """What a YAML file says (nothing without one); `example` is a line that it might have."""
-    if file is None:
-        return {}
-    try:
-        data = yaml.safe_load(Path(file).read_text(encoding="utf-8")) or {}
-    except OSError as error:
-        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(data, dict):
-        raise ConfigError(f"{file} must hold settings such as `{example}`, not {data!r}")
-    return data
-
-
 def parse_config(data: dict[str, Any]) -> AppConfig:
     """Settings from plain data."""
     try:
         return AppConfig.model_validate(data)
     except ValidationError as error:
         raise ConfigError("; ".join(explain(e) for e in error.errors())) from None
-
-
-def apply_override(data: dict[str, Any], override: str) -> None:
-    """Change plain data by a `section.field=value`."""
-    path, equals, text = override.partition("=")
-    keys = path.strip().split(".")
-    if not equals or not all(keys):
-        raise ConfigError(f"{override!r} is not of the form section.field=value")
-    for key in keys[:-1]:
-        data = data.setdefault(key, {})
-        if not isinstance(data, dict):
-            raise ConfigError(f"{override!r}: {key} is not a section")
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        value = text
-    # YAML wants a dot in 1e-4; people do not write it.
-    if isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            value = float(value)
-    data[keys[-1]] = value
-
-
-def explain(error: Any) -> str:
-    """One of pydantic's errors in a few words, with the field and the value."""
-    where = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "extra_forbidden":
-        return f"{where}: there is no such setting (`keisei config` lists them all)"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    if not where:
-        return message
-    return f"{where}: {message[0].lower() + message[1:]}, not {error['input']!r}"
 
 
 def to_yaml(config: AppConfig) -> str:

@@ -46,6 +46,11 @@ class Rollout:
         return replace(self, **arrays)
 
     @property
+    def nbytes(self) -> int:
+        """The memory of its arrays."""
+        return sum(v.nbytes for v in vars(self).values() if isinstance(v, np.ndarray))
+
+    @property
     def num_steps(self) -> int:
         """How many moves it holds, over all games."""
         return self.actions.size

@@ -34,19 +34,37 @@ def start_training(
             "--resume takes the run's own name and settings: leave out --name/--config"
         )
     keep_freed_memory()
-    with contextlib.closing(Trace(trace_file)) as trace:
+    with contextlib.ExitStack() as open_things:
+        trace = open_things.enter_context(contextlib.closing(Trace(trace_file)))
         if resume:
-            return TrainingLoopManager(resume_trainer(resume, overrides, trace)).run()
-        config = load_config(config_file, overrides)
+            run, config = open_run(resume, overrides)
+            join_cluster(config, open_things)
+            return TrainingLoopManager(resume_trainer(run, config, trace)).run()
+        config = join_cluster(load_config(config_file, overrides), open_things)
         run = Run.create(Path(config.logging.runs_dir), name, to_yaml(config))
         return TrainingLoopManager(Trainer(config, run, make_callbacks(config), trace)).run()
 
 
-def resume_trainer(name: str, overrides: Sequence[str], trace: Trace | None = None) -> Trainer:
-    """The trainer of an existing run, set to its newest good checkpoint."""
+def join_cluster(config: AppConfig, open_things: contextlib.ExitStack) -> AppConfig:
+    """With backend ray, connect for the time of the run; the settings as the cluster makes them."""
+    parallel = config.training.parallel
+    if parallel.backend != "ray":
+        return config
+    from keisei.training.parallel.ray_cluster import cluster, fit_to_cluster, store_bytes
+
+    open_things.enter_context(cluster(parallel.ray_address, store_bytes(config)))
+    return fit_to_cluster(config)
+
+
+def open_run(name: str, overrides: Sequence[str]) -> tuple[Run, AppConfig]:
+    """An existing run and its settings."""
     defaults = load_config(overrides=[o for o in overrides if o.startswith("logging.runs_dir=")])
     run = Run.open(name, Path(defaults.logging.runs_dir))
-    config = load_config(run.config_path, overrides)
+    return run, load_config(run.config_path, overrides)
+
+
+def resume_trainer(run: Run, config: AppConfig, trace: Trace | None = None) -> Trainer:
+    """The trainer of an existing run, set to its newest good checkpoint."""
     trainer = Trainer(config, run, make_callbacks(config), trace)
     if not trainer.checkpoints.paths():
         log.warning("%s has no checkpoint yet: it starts from the beginning", run.name)

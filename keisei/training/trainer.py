@@ -19,7 +19,7 @@ from keisei.shogi import FinishedGame, ShogiGame
 from keisei.training.callbacks import Callback
 from keisei.training.checkpoint import CheckpointStore
 from keisei.training.opponents import Opponent
-from keisei.training.parallel import ParallelError, ParallelManager
+from keisei.training.parallel import BaseManager, ParallelError, make_manager
 from keisei.training.parallel.statistics import worker_metrics
 from keisei.training.progress import Progress
 from keisei.training.run import Run
@@ -55,7 +55,7 @@ class Trainer:
         self.agent = PPOAgent(config)
         self.buffer = ExperienceBuffer(config.training.gamma, config.training.lambda_gae)
         self.progress = Progress(config.training.total_timesteps)
-        self.workers: ParallelManager | None = None
+        self.workers: BaseManager | None = None
         # The games of each shard ({} before its first rollout): whoever plays them goes on here.
         self._states: list[dict[str, Any]] = [{}] * config.training.parallel.num_workers
         self._shards: list[SelfPlayShard] = []  # while they are played in this process
@@ -69,11 +69,11 @@ class Trainer:
         if not parallel.enabled or self.workers:
             return
         self._states, self._shards = self.shard_states(), []
-        self.workers = ParallelManager(self.config, self.agent, self.checkpoints.folder, self.trace)
+        self.workers = make_manager(self.config, self.agent, self.checkpoints.folder, self.trace)
         try:
             self.workers.start_workers(self._states)
             if parallel.mode == "async":  # in sync mode workers wait while the learner learns
-                share_cores(parallel.num_workers)
+                share_cores(self.workers.workers_here)
         except ParallelError as error:
             self._go_on_serially(error)
 

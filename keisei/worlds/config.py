@@ -13,7 +13,7 @@ from typing import Any, Literal, Optional
 
 from pydantic import Field, ValidationError
 
-from keisei.config_schema import ConfigError, Section, apply_override, explain, read_settings
+from keisei.settings import ConfigError, Section, apply_override, explain, read_settings
 
 AgentKind = Literal["double_dqn", "ppo", "random"]
 _LEARNERS: list[AgentKind] = ["double_dqn"]

@@ -31,8 +31,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, ValidationError
 
-from keisei.config_schema import ConfigError, Section
 from keisei.random_streams import RandomStreams
+from keisei.settings import ConfigError, Section
 from keisei.worlds.view import View
 
 Ints = npt.NDArray[np.int64]

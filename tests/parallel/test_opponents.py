@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from keisei.config_schema import ConfigError, load_config
+from keisei.config_schema import load_config
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.gae import zero_sum_gae
 from keisei.core.policy import evaluate, uniform
+from keisei.settings import ConfigError
 from keisei.shogi.features import SIDE
 from keisei.training.checkpoint import CheckpointStore
 from keisei.training.opponents import Opponent

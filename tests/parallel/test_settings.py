@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from keisei.config_schema import ConfigError, ParallelConfig, cores, load_config
+from keisei.config_schema import ParallelConfig, cores, load_config
+from keisei.settings import ConfigError
 from keisei.training.parallel import ParallelManager
 from keisei.training.parallel.model_sync import pack_weights, unpack_weights
 
@@ -20,6 +21,8 @@ def test_every_field_has_a_description_and_a_test_here_or_where_it_is_named():
         "max_policy_lag": "test_async",
         "inference": "test_central_inference",
         "opponent_shares": "test_opponents",
+        "ray_address": "tests/cluster: a cluster that is joined, and a wrong address",
+        "elastic": "tests/cluster: a node that joins",
     }
     tests_here = " ".join(name for name in globals() if name.startswith("test_"))
     for name, field in ParallelConfig.model_fields.items():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keisei.config_schema import ConfigError
+from keisei.settings import ConfigError
 from keisei.worlds import WORLDS, Entity, World
 from keisei.worlds.cleanup import Cleanup
 from keisei.worlds.stag_hunt import StagHunt

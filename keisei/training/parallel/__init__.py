@@ -1,6 +1,6 @@
-"""Parallel experience collection: worker processes play, the learner learns."""
+"""Parallel experience collection: workers play, the learner learns."""
 
+from keisei.training.parallel.base_manager import BaseManager, ParallelError, make_manager
 from keisei.training.parallel.parallel_manager import ParallelManager
-from keisei.training.parallel.supervisor import ParallelError
 
-__all__ = ["ParallelError", "ParallelManager"]
+__all__ = ["BaseManager", "ParallelError", "ParallelManager", "make_manager"]

@@ -38,11 +38,9 @@ class ExperienceCollector:
     A slot is free, in a worker's hands, waiting, or held by the learner (until `release`).
     """
 
-    def __init__(self, config: AppConfig) -> None:
-        parallel = config.training.parallel
-        self._max_lag = parallel.max_policy_lag
-        held = max(parallel.num_workers, -(-parallel.update_steps // parallel.rollout_steps))
-        self.num_slots = parallel.num_workers + parallel.queue_maxsize + held
+    def __init__(self, config: AppConfig, num_slots: int) -> None:
+        self._max_lag = config.training.parallel.max_policy_lag
+        self.num_slots = num_slots  # none where rollouts come by another way
         self.slots = SharedArrays(slot_layout(config, self.num_slots))
         self.free = list(range(self.num_slots))
         self.waiting: list[Finished] = []
@@ -63,6 +61,7 @@ class ExperienceCollector:
         """A slot is full; from now on its rollout counts."""
         rollout = done.rollout
         if rollout is None:
+            assert done.slot is not None
             rollout = rollout_in(self.slots, done.slot)
             rollout.legal = rollout.legal[: done.legal_count] if done.legal is None else done.legal
             rollout.version = done.version

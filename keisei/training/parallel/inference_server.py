@@ -19,7 +19,7 @@ from keisei.training.parallel.messages import Ready, Welcome
 from keisei.training.parallel.model_sync import ModelReceiver
 from keisei.training.parallel.self_play_worker import Descriptors, name_process, serve
 from keisei.training.parallel.shared_memory import SharedArrays
-from keisei.training.parallel.worker_status import WorkerStatus
+from keisei.training.parallel.worker_status import WorkerStatus, shared_row
 
 Note = tuple[int, int, int, int]  # worker, number, version, positions
 Request = tuple[int, int, int]  # worker, number, positions
@@ -32,7 +32,7 @@ class InferenceServer:
         config = welcome.config
         self._connection = connection
         self._parent = welcome.parent
-        self._status = WorkerStatus(fds["status"][0], welcome.capacity, welcome.index)
+        self._status = WorkerStatus(shared_row(fds["status"][0], welcome.capacity, welcome.index))
         self._device = choose_device(config.env.device)
         self._network = build_network(config.model).to(self._device)
         self._receiver = ModelReceiver(self._network, fds["weights"][0])

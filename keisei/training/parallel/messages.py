@@ -59,7 +59,7 @@ class Stop:
 class RolloutDone:
     """Worker to manager: the slot is full."""
 
-    slot: int
+    slot: int | None  # None: the rollout comes by itself
     version: int
     legal_count: int
     finished: list[FinishedGame]

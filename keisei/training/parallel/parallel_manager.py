@@ -1,4 +1,4 @@
-"""The manager: keeps the workers playing, replaces those that fail, and hands over rollouts."""
+"""The manager of worker processes: keeps them playing, and hands over their rollouts."""
 
 from __future__ import annotations
 
@@ -9,26 +9,16 @@ from typing import Any
 
 from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent
-from keisei.core.rollout import Rollout
-from keisei.shogi import FinishedGame, ShogiGame
-from keisei.shogi.vector_shogi import moves_in_state
+from keisei.training.parallel.base_manager import BaseManager, ParallelError
+from keisei.training.parallel.experience_collector import Finished
 from keisei.training.parallel.statistics import statistics
-from keisei.training.parallel.supervisor import ParallelError, Supervisor
+from keisei.training.parallel.supervisor import Supervisor
 from keisei.training.parallel.worker_communicator import WorkerLine
 from keisei.training.trace import Trace
 
 
-class ParallelManager:
-    """Worker processes that play shards of a run with the agent's weights.
-
-        with ParallelManager(config, agent) as manager:
-            rollouts = manager.collect_experiences()
-            ...                                  # learn
-            manager.synchronize_models()
-
-    The rollouts look at shared memory: use them before the next `collect_experiences`.
-    `checkpoints` is the folder of past opponents, `trace` a timeline of what the workers do.
-    """
+class ParallelManager(BaseManager):
+    """The workers are processes of this machine; rollouts and weights are in shared memory."""
 
     def __init__(
         self,
@@ -37,16 +27,13 @@ class ParallelManager:
         checkpoints: Path | None = None,
         trace: Trace | None = None,
     ) -> None:
-        self.config = config
-        self.agent = agent
-        self.parallel = config.training.parallel
-        self._checkpoints = checkpoints
-        self._trace = trace or Trace(None)
+        super().__init__(config, agent, checkpoints, trace)
+        if self.parallel.backend != "process":
+            raise ParallelError(
+                f"a ParallelManager has processes, not backend: {self.parallel.backend}; "
+                "make_manager(config, agent) makes the manager that the settings name"
+            )
         self._supervisor: Supervisor | None = None
-        self.finished_games: list[FinishedGame] = []  # in the rollouts collected last
-        self.opponent_scores: dict[str, list[float]] = {}
-        self.waited = 0.0  # seconds that the learner waited for rollouts
-        self._shards: dict[int, dict[str, Any]] = {}
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -83,46 +70,19 @@ class ParallelManager:
             self._supervisor.shutdown()
             self._supervisor = None
 
-    stop_workers = shutdown
-
-    def __enter__(self) -> ParallelManager:
-        self.start_workers()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-
     # -- work ----------------------------------------------------------------------------------
 
-    def synchronize_models(self) -> None:
-        """Publish the agent's weights; workers take them at the start of their next rollout.
+    @property
+    def published(self) -> int:
+        """The version of the weights that workers can have; -1 before the first."""
+        return self._running.synchronizer.version
 
-        Does nothing until the agent is `model_sync_interval` versions ahead of what they have.
-        """
-        published = self._running.synchronizer.version
-        if published < 0 or self.agent.version - published >= self.parallel.model_sync_interval:
-            self._running.publish(self.agent.version)
+    def _publish(self) -> None:
+        self._running.publish(self.agent.version)
 
-    sync_model_to_workers = synchronize_models
-
-    def collect_experiences(
-        self, target_steps: int | None = None, timeout: float | None = None
-    ) -> list[Rollout]:
-        """At least `target_steps` steps (if not given, as many as an update wants).
-
-        In sync mode all are played now, in order of worker, so that the same seed and weights give
-        the same list. In async mode they are those that have been finished first; workers go on.
-        After `timeout` seconds it returns what there is.
-        """
+    def _collect(self, steps: int, timeout: float | None) -> list[Finished]:
         supervisor, collector = self._running, self._running.collector
-        version, start = self.agent.version, time.monotonic()
-        steps = target_steps or self.parallel.update_steps
-        lag = version - supervisor.synchronizer.version
-        if lag > self.parallel.max_policy_lag:
-            raise ParallelError(
-                f"the workers' weights are {lag} versions old, and rollouts may lag by "
-                f"{self.parallel.max_policy_lag} (max_policy_lag): call synchronize_models() first"
-            )
+        version = self.agent.version
         with supervisor.changed:
             collector.release()
             supervisor.want(steps)
@@ -131,14 +91,7 @@ class ParallelManager:
             limit = steps if self.parallel.mode == "async" else None
             taken = collector.take(version, limit)
             supervisor.communicator.wake()
-        self.waited += time.monotonic() - start
-        self._trace.add("learner", "wait for rollouts", start, time.monotonic())
-        self.finished_games = [game for one in taken for game in one.games]
-        self.opponent_scores = {}
-        for one in taken:
-            if one.opponent:
-                self.opponent_scores.setdefault(one.opponent, []).extend(one.scores)
-        return [one.rollout for one in taken]
+        return taken
 
     def _wait_for(self, is_so: Callable[[], bool], timeout: float | None = None) -> bool:
         """Wait until something is so, or the workers have failed for good (then it raises)."""
@@ -210,17 +163,10 @@ class ParallelManager:
 
     # -- what is going on ------------------------------------------------------------------------
 
-    def shard_states(self) -> list[dict[str, Any]]:
-        """The games of each shard after its newest rollout; shards yet to play have none."""
-        return [self._shards.get(index, {}) for index in range(self.parallel.num_workers)]
-
-    def current_game(self) -> ShogiGame:
-        """The first worker's first game, as it stood at the end of its newest rollout."""
-        starts = self.config.env.start_sfens()
-        start, moves = (
-            moves_in_state(self._shards[0], starts) if self._shards.get(0) else (starts[0], [])
-        )
-        return ShogiGame.from_moves(start, moves, move_limit=self.config.env.move_limit)
+    @property
+    def workers_here(self) -> int:
+        """Workers on the learner's machine."""
+        return self._running.num_workers
 
     def get_statistics(self) -> dict[str, Any]:
         """Steps, games, restarts, lag, memory, and what each worker does with its time."""
@@ -228,5 +174,3 @@ class ParallelManager:
             return {"is_running": False}
         with self._supervisor.changed:
             return {**statistics(self._supervisor), "learner_waited": self.waited}
-
-    get_status = get_statistics

@@ -35,7 +35,7 @@ from keisei.training.parallel.messages import (
 from keisei.training.parallel.model_sync import ModelReceiver, unpack_weights
 from keisei.training.parallel.shared_memory import SharedArrays
 from keisei.training.parallel.slots import rollout_in, slot_layout
-from keisei.training.parallel.worker_status import WorkerStatus
+from keisei.training.parallel.worker_status import WorkerStatus, shared_row
 from keisei.training.shard import make_shard
 
 Descriptors = dict[str, list[int]]
@@ -52,7 +52,7 @@ class SelfPlayWorker:
         config, index = welcome.config, welcome.index
         self._connection = connection
         self._parent = welcome.parent
-        self._status = WorkerStatus(fds["status"][0], welcome.capacity, index)
+        self._status = WorkerStatus(shared_row(fds["status"][0], welcome.capacity, index))
         self._slots = SharedArrays(slot_layout(config, welcome.num_slots), fds["slots"][0])
         self._shares_memory = config.training.parallel.use_shared_memory
         self._shard = make_shard(config, index, welcome.incarnation)

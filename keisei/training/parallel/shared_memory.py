@@ -34,9 +34,9 @@ class SharedArrays:
     def __init__(self, layout: Layout, fd: int | None = None) -> None:
         self.layout = dict(layout)
         offsets, end = {}, 0
-        for name, (shape, dtype) in self.layout.items():
+        for name, array in self.layout.items():
             offsets[name] = end
-            end += -(-prod(shape) * np.dtype(dtype).itemsize // 64) * 64  # whole cache lines
+            end += _array_bytes(*array)
         self.nbytes = max(end, 1)
         self.fd = _nameless_file(self.nbytes) if fd is None else fd
         memory = mmap.mmap(self.fd, self.nbytes)
@@ -54,6 +54,15 @@ class SharedArrays:
             os.close(self.fd)
             self.fd = -1
             self._arrays = {}
+
+
+def layout_bytes(layout: Layout) -> int:
+    """The memory that arrays need together."""
+    return sum(_array_bytes(*array) for array in layout.values())
+
+
+def _array_bytes(shape: tuple[int, ...], dtype: Any) -> int:
+    return -(-prod(shape) * np.dtype(dtype).itemsize // 64) * 64  # whole cache lines
 
 
 def _nameless_file(size: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from keisei.config_schema import AppConfig
+from keisei.config_schema import AppConfig, ParallelConfig
 from keisei.core.rollout import Rollout
 from keisei.shogi.features import OBSERVATION_BYTES
 from keisei.training.parallel.shared_memory import Layout, SharedArrays
@@ -12,6 +12,12 @@ from keisei.training.parallel.shared_memory import Layout, SharedArrays
 # Room for legal actions per step. Random games have 52 on average and a position at most 593; a
 # rollout that needs more sends them in its message.
 LEGAL_PER_STEP = 160
+
+
+def slots_needed(parallel: ParallelConfig) -> int:
+    """One in each worker's hands, some that wait, and those of the learner's update."""
+    held = max(parallel.num_workers, -(-parallel.update_steps // parallel.rollout_steps))
+    return parallel.num_workers + parallel.queue_maxsize + held
 
 
 def slot_layout(config: AppConfig, num_slots: int) -> Layout:

@@ -11,7 +11,7 @@ from keisei.training.parallel.worker_communicator import INFERENCE, WorkerLine
 from keisei.training.parallel.worker_status import ACTIVITIES, FIELDS
 
 if TYPE_CHECKING:
-    from keisei.training.parallel.parallel_manager import ParallelManager
+    from keisei.training.parallel.base_manager import BaseManager
     from keisei.training.parallel.supervisor import Supervisor
 
 
@@ -69,7 +69,7 @@ def memory_of_tree() -> int:
     return total
 
 
-def worker_metrics(manager: ParallelManager) -> dict[str, float]:
+def worker_metrics(manager: BaseManager) -> dict[str, float]:
     """What a run records of its workers with every update: above all, who waits for whom."""
     now = manager.get_statistics()
     workers = list(now["workers"].values())

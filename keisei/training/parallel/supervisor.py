@@ -20,8 +20,13 @@ from typing import Any
 from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent, build_network, choose_device
 from keisei.core.runtime import tracing_pays
-from keisei.errors import KeiseiError
 from keisei.training.opponents import opponent_of_shard
+from keisei.training.parallel.base_manager import (
+    MAX_FAILED_STARTS,
+    MAX_SAME_GAMES,
+    START_TIMEOUT,
+    ParallelError,
+)
 from keisei.training.parallel.central_policy import request_layout
 from keisei.training.parallel.experience_collector import ExperienceCollector
 from keisei.training.parallel.messages import (
@@ -35,6 +40,7 @@ from keisei.training.parallel.messages import (
 )
 from keisei.training.parallel.model_sync import ModelSynchronizer, pack_weights
 from keisei.training.parallel.shared_memory import SharedArrays
+from keisei.training.parallel.slots import slots_needed
 from keisei.training.parallel.worker_communicator import (
     INFERENCE,
     WorkerCommunicator,
@@ -46,14 +52,6 @@ from keisei.training.parallel.worker_status import status_layout
 from keisei.training.trace import Trace
 
 log = logging.getLogger(__name__)
-
-START_TIMEOUT = 120.0
-MAX_FAILED_STARTS = 3  # in a row; what fails so early will fail again
-MAX_SAME_GAMES = 2  # failures in a row of one shard, before it gets new games
-
-
-class ParallelError(KeiseiError):
-    """The workers cannot go on; the message says why."""
 
 
 class Supervisor:
@@ -99,7 +97,7 @@ class Supervisor:
         """Take the shared memory and the lines, or say why they cannot be had."""
         try:
             with contextlib.ExitStack() as taken:
-                self.collector = ExperienceCollector(self.config)
+                self.collector = ExperienceCollector(self.config, slots_needed(self.parallel))
                 taken.callback(self.collector.slots.close)
                 self.status = SharedArrays(status_layout(self.capacity))
                 taken.callback(self.status.close)
@@ -153,8 +151,7 @@ class Supervisor:
 
     def publish(self, version: int) -> None:
         """Give workers the agent's weights of now, with their next rollout."""
-        with self._trace.span("publish weights"):
-            self.synchronizer.publish(version)
+        self.synchronizer.publish(version)
         if not self.parallel.use_shared_memory:
             self._packed = pack_weights(self._agent.network, self.parallel.compression_enabled)
 
@@ -336,6 +333,7 @@ class Supervisor:
         )
 
     def _accept(self, line: WorkerLine, done: RolloutDone) -> None:
+        assert done.slot is not None
         line.slots.remove(done.slot)
         line.rollouts += 1
         line.steps += self.parallel.rollout_steps

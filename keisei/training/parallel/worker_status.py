@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from keisei.training.parallel.messages import Span
 from keisei.training.parallel.shared_memory import Layout, SharedArrays
@@ -20,11 +21,16 @@ def status_layout(capacity: int) -> Layout:
     return {"status": ((capacity + 1, len(FIELDS)), np.float64)}
 
 
+def shared_row(fd: int, capacity: int, index: int) -> npt.NDArray[np.float64]:
+    """A process's row in the memory that it shares with the manager."""
+    return SharedArrays(status_layout(capacity), fd)["status"][index]
+
+
 class WorkerStatus:
     """One process's row: its last sign of life, and its counters."""
 
-    def __init__(self, fd: int, capacity: int, index: int) -> None:
-        self._row = SharedArrays(status_layout(capacity), fd)["status"][index]
+    def __init__(self, row: npt.NDArray[np.float64]) -> None:
+        self._row = row
         self._spans: list[Span] = []
         self.beat()
 
@@ -44,9 +50,13 @@ class WorkerStatus:
         try:
             yield
         finally:
-            self.beat()
-            self._row[FIELDS.index(activity)] += self._row[0] - start
-            self._spans.append((activity, start, float(self._row[0])))
+            self.spent(activity, start)
+
+    def spent(self, activity: str, start: float) -> None:
+        """Add the time since `start` to an activity."""
+        self.beat()
+        self._row[FIELDS.index(activity)] += self._row[0] - start
+        self._spans.append((activity, start, float(self._row[0])))
 
     def take_spans(self) -> list[Span]:
         """What was done since the last call."""

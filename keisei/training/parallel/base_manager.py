@@ -1,0 +1,182 @@
+"""What the managers of all backends have in common; where the workers are is their own business."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from keisei.config_schema import AppConfig
+from keisei.core.ppo_agent import PPOAgent
+from keisei.core.rollout import Rollout
+from keisei.errors import KeiseiError
+from keisei.shogi import FinishedGame, ShogiGame
+from keisei.shogi.vector_shogi import moves_in_state
+from keisei.training.parallel.experience_collector import Finished
+from keisei.training.trace import Trace
+
+START_TIMEOUT = 120.0
+MAX_FAILED_STARTS = 3  # in a row; what fails so early will fail again
+MAX_SAME_GAMES = 2  # failures in a row of one shard, before it gets new games
+
+_Manager = TypeVar("_Manager", bound="BaseManager")
+
+
+class ParallelError(KeiseiError):
+    """The workers cannot go on; the message says why."""
+
+
+class BaseManager(ABC):
+    """Workers that play shards of a run with the agent's weights.
+
+        with make_manager(config, agent) as manager:
+            rollouts = manager.collect_experiences()
+            ...                                  # learn
+            manager.synchronize_models()
+
+    The rollouts look at shared memory: use them before the next `collect_experiences`.
+    `checkpoints` is the folder of past opponents, `trace` a timeline of what the workers do.
+    """
+
+    def __init__(
+        self,
+        config: AppConfig,
+        agent: PPOAgent,
+        checkpoints: Path | None = None,
+        trace: Trace | None = None,
+    ) -> None:
+        self.config = config
+        self.agent = agent
+        self.parallel = config.training.parallel
+        self._checkpoints = checkpoints
+        self._trace = trace or Trace(None)
+        self.finished_games: list[FinishedGame] = []  # in the rollouts collected last
+        self.opponent_scores: dict[str, list[float]] = {}
+        self.waited = 0.0  # seconds that the learner waited for rollouts
+        self._shards: dict[int, dict[str, Any]] = {}
+
+    # -- life ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def start_workers(self, shards: Sequence[dict[str, Any]] = ()) -> None:
+        """Start all workers and wait until they are ready; `shards` are games to go on with."""
+
+    @abstractmethod
+    def shutdown(self) -> None:
+        """Stop all workers and give the memory back; safe to call twice."""
+
+    def stop_workers(self) -> None:
+        """The same as `shutdown`."""
+        self.shutdown()
+
+    @property
+    @abstractmethod
+    def is_running(self) -> bool:
+        """Are there workers?"""
+
+    def __enter__(self: _Manager) -> _Manager:
+        self.start_workers()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+    # -- work ----------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def published(self) -> int:
+        """The version of the weights that workers can have; -1 before the first."""
+
+    @abstractmethod
+    def _publish(self) -> None:
+        """Let workers have the agent's weights of now, from their next rollout on."""
+
+    def synchronize_models(self) -> None:
+        """Publish the agent's weights; workers take them at the start of their next rollout.
+
+        Does nothing until the agent is `model_sync_interval` versions ahead of what they have.
+        """
+        ahead = self.agent.version - self.published
+        if self.published < 0 or ahead >= self.parallel.model_sync_interval:
+            with self._trace.span("publish weights"):
+                self._publish()
+
+    def sync_model_to_workers(self) -> None:
+        """The same as `synchronize_models`."""
+        self.synchronize_models()
+
+    def collect_experiences(
+        self, target_steps: int | None = None, timeout: float | None = None
+    ) -> list[Rollout]:
+        """At least `target_steps` steps (if not given, as many as an update wants).
+
+        In sync mode all are played now, in order of worker, so that the same seed and weights give
+        the same list. In async mode they are those that have been finished first; workers go on.
+        After `timeout` seconds it returns what there is.
+        """
+        lag = self.agent.version - self.published
+        if lag > self.parallel.max_policy_lag:
+            raise ParallelError(
+                f"the workers' weights are {lag} versions old, and rollouts may lag by "
+                f"{self.parallel.max_policy_lag} (max_policy_lag): call synchronize_models() first"
+            )
+        start = time.monotonic()
+        taken = self._collect(target_steps or self.parallel.update_steps, timeout)
+        self.waited += time.monotonic() - start
+        self._trace.add("learner", "wait for rollouts", start, time.monotonic())
+        self.finished_games = [game for one in taken for game in one.games]
+        self.opponent_scores = {}
+        for one in taken:
+            if one.opponent:
+                self.opponent_scores.setdefault(one.opponent, []).extend(one.scores)
+        return [one.rollout for one in taken]
+
+    @abstractmethod
+    def _collect(self, steps: int, timeout: float | None) -> list[Finished]:
+        """Wait for so many steps and take them."""
+
+    # -- what is going on ------------------------------------------------------------------------
+
+    def shard_states(self) -> list[dict[str, Any]]:
+        """The games of each shard after its newest rollout; shards yet to play have none."""
+        return [self._shards.get(index, {}) for index in range(self.parallel.num_workers)]
+
+    def current_game(self) -> ShogiGame:
+        """The first worker's first game, as it stood at the end of its newest rollout."""
+        starts = self.config.env.start_sfens()
+        start, moves = (
+            moves_in_state(self._shards[0], starts) if self._shards.get(0) else (starts[0], [])
+        )
+        return ShogiGame.from_moves(start, moves, move_limit=self.config.env.move_limit)
+
+    @property
+    @abstractmethod
+    def workers_here(self) -> int:
+        """Workers on the learner's machine."""
+
+    @abstractmethod
+    def get_statistics(self) -> dict[str, Any]:
+        """Steps, games, restarts, lag, memory, and what each worker does with its time."""
+
+    def get_status(self) -> dict[str, Any]:
+        """The same as `get_statistics`."""
+        return self.get_statistics()
+
+
+def make_manager(
+    config: AppConfig,
+    agent: PPOAgent,
+    checkpoints: Path | None = None,
+    trace: Trace | None = None,
+) -> BaseManager:
+    """The manager of the backend that the settings name."""
+    if config.training.parallel.backend == "ray":
+        from keisei.training.parallel.ray_manager import RayManager
+
+        return RayManager(config, agent, checkpoints, trace)
+    from keisei.training.parallel.parallel_manager import ParallelManager
+
+    return ParallelManager(config, agent, checkpoints, trace)

@@ -1,0 +1,54 @@
+"""The manager's line to a worker on Ray: the actor, and what it was asked for."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from keisei.training.parallel.worker_status import ACTIVITIES
+
+
+@dataclass
+class Work:
+    """A rollout that a worker was asked for."""
+
+    done: Any  # references
+    rollout: Any
+    begun: float = field(default_factory=time.monotonic)
+
+
+@dataclass(eq=False)
+class RayLine:
+    """One worker as the manager sees it."""
+
+    index: int
+    actor: Any
+    hello: Any  # the question whether it is there, until it is answered
+    away_since: float | None = field(default_factory=time.monotonic)  # None: it is here
+    about: dict[str, Any] = field(default_factory=dict)  # its answer
+    fresh: bool = True  # it knows nothing of the shard's games
+    work: list[Work] = field(default_factory=list)
+    asked: Any = None  # for a sign of life
+    heard: float = 0.0  # when it gave the last one
+    rollouts: int = 0  # since its start, like the rest
+    steps: int = 0
+    games: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def arrive(self, about: dict[str, Any]) -> None:
+        """It has answered: it is there, and begins to count."""
+        self.about, self.hello, self.away_since = about, None, None
+        self.heard = time.monotonic()
+        self.rollouts = self.steps = self.games = 0
+        self.seconds = dict.fromkeys(ACTIVITIES, 0.0)
+
+    @property
+    def is_here(self) -> bool:
+        """Has it answered since it was started?"""
+        return self.away_since is None
+
+    @property
+    def name(self) -> str:
+        """As traces and messages call it."""
+        return f"keisei-worker-{self.index}"

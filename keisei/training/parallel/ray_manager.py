@@ -1,0 +1,382 @@
+"""The manager of workers on a Ray cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import keisei
+from keisei.config_schema import AppConfig
+from keisei.core.ppo_agent import PPOAgent
+from keisei.training.opponents import opponent_of_shard
+from keisei.training.parallel.base_manager import (
+    MAX_FAILED_STARTS,
+    MAX_SAME_GAMES,
+    START_TIMEOUT,
+    BaseManager,
+    ParallelError,
+)
+from keisei.training.parallel.experience_collector import ExperienceCollector, Finished
+from keisei.training.parallel.messages import RolloutDone
+from keisei.training.parallel.model_sync import pack_weights
+from keisei.training.parallel.ray_cluster import cluster, cluster_cpus, import_ray, store_bytes
+from keisei.training.parallel.ray_line import RayLine, Work
+from keisei.training.parallel.ray_statistics import ray_statistics
+from keisei.training.parallel.ray_worker import RayWorker, clock_offset
+from keisei.training.trace import Trace
+
+log = logging.getLogger(__name__)
+
+IN_FLIGHT = 2  # rollouts of a worker in async mode: one that is played, and the next
+GROWTH_INTERVAL = 5.0  # seconds between two looks for CPUs that joined the cluster
+
+
+class RayManager(BaseManager):
+    """The workers are actors of a Ray cluster, one for each CPU.
+
+    Ray starts an actor anew when it dies, here or on another node; until it is back the others play
+    on. It goes on with its games as they stood after its last finished rollout. So in sync mode
+    nothing is different for a failure, if the worker is back within `worker_timeout`.
+    """
+
+    def __init__(
+        self,
+        config: AppConfig,
+        agent: PPOAgent,
+        checkpoints: Path | None = None,
+        trace: Trace | None = None,
+    ) -> None:
+        super().__init__(config, agent, checkpoints, trace)
+        self._ray = import_ray()
+        self._connection = contextlib.ExitStack()
+        self.lines: dict[int, RayLine] = {}
+        self.collector = ExperienceCollector(config, num_slots=0)
+        self.totals: Counter[str] = Counter()
+        self._weights: Any = None
+        self._published = -1
+        self._failures: Counter[int] = Counter()  # of each shard, in a row
+        self._incarnations: Counter[int] = Counter()
+        self._numbers: Counter[int] = Counter()  # of each shard: rollouts finished
+        self._failed_starts = 0
+        self._looked_for_nodes = 0.0
+
+    # -- life ----------------------------------------------------------------------------------
+
+    @property
+    def is_running(self) -> bool:
+        """Are there workers?"""
+        return bool(self.lines)
+
+    def start_workers(self, shards: Sequence[dict[str, Any]] = ()) -> None:
+        """Start all workers, and wait until they are there (or no more come)."""
+        if self.is_running:
+            return
+        self._shards = dict(enumerate(shards))
+        try:
+            parallel = self.parallel
+            self._connection.enter_context(cluster(parallel.ray_address, store_bytes(self.config)))
+            self.synchronize_models()
+            for index in range(parallel.num_workers):
+                self._add(index)
+            self._wait_for(self._possible())
+        except BaseException:
+            self.shutdown()
+            raise
+
+    def _possible(self) -> int:
+        """The workers that the cluster has CPUs for."""
+        wanted, cpus = self.parallel.num_workers, cluster_cpus()
+        if cpus < wanted:
+            log.warning(
+                "the cluster has %d CPUs for %d workers: the others wait for nodes", cpus, wanted
+            )
+        return min(wanted, cpus)
+
+    def _wait_for(self, count: int) -> None:
+        """Wait until so many workers are there; in the end, one is enough."""
+        deadline = time.monotonic() + START_TIMEOUT
+        while self._here() < max(count, 1) and time.monotonic() < deadline:
+            self._hear(1.0)
+        if not self._here():
+            raise ParallelError(f"no worker was ready on the Ray cluster in {START_TIMEOUT:.0f} s")
+
+    def _here(self) -> int:
+        return sum(line.is_here for line in self.lines.values())
+
+    def _add(self, index: int) -> None:
+        """A new actor. What its constructor needs must survive any node: it is all in the call."""
+        ray = self._ray
+        actor_class = ray.remote(
+            num_cpus=1, max_restarts=-1, max_task_retries=0, concurrency_groups={"life": 1}
+        )(RayWorker)
+        actor = actor_class.remote(self.config, index, self._checkpoints)
+        self.lines[index] = RayLine(index, actor, actor.hello.remote())
+
+    def shutdown(self) -> None:
+        """Stop all workers; leave the cluster, or end it if it was started for this run."""
+        for line in self.lines.values():
+            with contextlib.suppress(Exception):  # the cluster may be gone
+                self._ray.kill(line.actor)
+        self.lines = {}
+        self.collector.waiting.clear()
+        self._weights, self._published = None, -1
+        self._connection.close()
+
+    # -- work ----------------------------------------------------------------------------------
+
+    @property
+    def published(self) -> int:
+        """The version of the weights that workers can have; -1 before the first."""
+        return self._published
+
+    def _publish(self) -> None:
+        packed = pack_weights(self.agent.network, self.parallel.compression_enabled)
+        self._weights = self._ray.put(packed)  # once; each node fetches it once
+        self._published = self.agent.version
+        self.totals["versions"] += 1
+        self.totals["weights_bytes"] += packed.nbytes
+
+    def _collect(self, steps: int, timeout: float | None) -> list[Finished]:
+        if not self.is_running:
+            raise ParallelError("the workers are not running: call start_workers() first")
+        version = self.agent.version
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            self._look_after()
+            self._give_work(steps)
+            self.collector.drop_old(version)
+            if self._has_enough(steps) or (deadline and time.monotonic() >= deadline):
+                break
+            self._hear(1.0 if deadline is None else min(1.0, deadline - time.monotonic()))
+        return self.collector.take(version, steps if self.parallel.mode == "async" else None)
+
+    def _expected(self) -> list[RayLine]:
+        """The workers that take part: a lost one for as long as it may come back soon."""
+        now, limit = time.monotonic(), self.parallel.worker_timeout
+        return [
+            line
+            for line in self.lines.values()
+            if line.away_since is None or now - line.away_since < limit
+        ]
+
+    def _count_rollouts(self) -> Counter[int]:
+        """Of each worker: those that wait for the learner, and those in work."""
+        count = Counter(one.worker for one in self.collector.waiting)
+        count.update({line.index: len(line.work) for line in self.lines.values()})
+        return count
+
+    def _late(self) -> set[int]:
+        """Workers that must finish more games for this update."""
+        games: Counter[int] = Counter()
+        for one in self.collector.waiting:
+            games[one.worker] += len(one.games)
+        least = self.parallel.episodes_per_worker
+        return {line.index for line in self._expected() if games[line.index] < least}
+
+    def _has_enough(self, steps: int) -> bool:
+        enough = self.collector.waiting_steps >= steps and not self._late()
+        if self.parallel.mode == "async":
+            return enough
+        have = self._count_rollouts()
+        everybody = all(have[line.index] for line in self._expected())
+        return enough and everybody and not any(line.work for line in self.lines.values())
+
+    def _give_work(self, steps: int) -> None:
+        """Sync: a rollout for everybody, and more for whoever is free first. Async: always two."""
+        is_async = self.parallel.mode == "async"
+        needed = -(-steps // self.parallel.rollout_steps)
+        if is_async and len(self.collector.waiting) >= needed + self.parallel.queue_maxsize:
+            return  # the learner is behind: workers wait for it
+        late = self._late()
+        for line in [line for line in self.lines.values() if line.is_here]:
+            while is_async and len(line.work) < IN_FLIGHT:
+                self._begin(line)
+            if not is_async and not line.work and self._is_wanted(line.index, needed, late):
+                self._begin(line)
+
+    def _is_wanted(self, index: int, needed: int, late: set[int]) -> bool:
+        have = self._count_rollouts()
+        others = sum(not have[line.index] for line in self._expected())  # they have theirs to play
+        return not have[index] or have.total() + others < needed or index in late
+
+    def _begin(self, line: RayLine) -> None:
+        index = line.index
+        number = self._numbers[index] + len(line.work)
+        state = (self._shards.get(index) or None) if line.fresh else None
+        line.fresh = False
+        answer = line.actor.collect.options(num_returns=2).remote(
+            self._weights, self._published, number, self._incarnations[index], state
+        )
+        line.work.append(Work(*answer))
+
+    # -- hearing from workers ----------------------------------------------------------------------
+
+    def _hear(self, timeout: float) -> None:
+        """Wait for the next thing that workers have to say, and take all that was said."""
+        waiting: dict[Any, RayLine] = {}
+        for line in self.lines.values():
+            waiting |= {ref: line for ref in (line.hello, line.asked) if ref is not None}
+            waiting |= {line.work[0].done: line} if line.work else {}
+        if not waiting:
+            time.sleep(min(timeout, 0.1))  # all are away, and nobody was asked
+            return
+        refs = list(waiting)
+        if self._ray.wait(refs, num_returns=1, timeout=timeout)[0]:
+            for ref in self._ray.wait(refs, num_returns=len(refs), timeout=0)[0]:
+                self._handle(waiting[ref], ref)
+
+    def _handle(self, line: RayLine, ref: Any) -> None:
+        try:
+            if ref == line.hello:
+                self._welcome(line, self._ray.get(ref))
+            elif ref == line.asked:
+                line.asked, line.heard = None, time.monotonic() - self._ray.get(ref)
+            elif line.work and ref == line.work[0].done:
+                self._accept(line)
+        except self._ray.exceptions.RayError as error:
+            self._lose(line, error)
+
+    def _welcome(self, line: RayLine, about: dict[str, Any]) -> None:
+        mine = (keisei.__version__, torch.__version__)
+        if tuple(about["versions"]) != mine:
+            raise ParallelError(
+                f"on {about['host']} Keisei and PyTorch are {about['versions']}, here {mine}: "
+                "install the same versions on all nodes"
+            )
+        if not about["sees_checkpoints"] and opponent_of_shard(self.config, line.index) == "past":
+            log.warning(
+                "%s cannot see %s on %s: it plays against itself instead of past opponents; put "
+                "the runs on a disk that all nodes share",
+                line.name,
+                self._checkpoints,
+                about["host"],
+            )
+        line.arrive(about)
+        self._failed_starts = 0
+
+    def _accept(self, line: RayLine) -> None:
+        """A rollout is finished; from now on it counts, once."""
+        work = line.work[0]
+        done: RolloutDone | None = self._ray.get(work.done)
+        if done is None:  # the actor was started anew between two rollouts
+            line.work.clear()
+            line.fresh = True
+            return
+        rollout = self._ray.get(work.rollout, timeout=self.parallel.worker_timeout)
+        line.work.pop(0)
+        line.heard = time.monotonic()
+        line.rollouts += 1
+        line.steps += rollout.num_steps
+        line.games += len(done.finished)
+        for name, start, end in done.spans:
+            line.seconds[name] += end - start
+            self._trace.add(line.name, name, start - clock_offset(), end - clock_offset())
+        self._numbers[line.index] += 1
+        self._failures[line.index] = 0
+        self._shards[line.index] = done.shard
+        self.totals["rollout_bytes"] += rollout.nbytes
+        opponent = opponent_of_shard(self.config, line.index)
+        self.collector.accept(line.index, replace(done, rollout=rollout), opponent)
+
+    # -- failures --------------------------------------------------------------------------------
+
+    def _lose(self, line: RayLine, error: Exception) -> None:
+        """A worker failed: what it was playing is dropped, and counted; Ray starts it anew."""
+        ray = self._ray
+        was_here = line.is_here
+        why = _describe(error)
+        if isinstance(error, ray.exceptions.RayTaskError):
+            log.error("%s failed:\n%s", line.name, error)
+        self._trace.mark(line.name, why)
+        self.totals["lost_rollouts"] += len(line.work)
+        line.work.clear()
+        line.asked, line.fresh = None, True
+        line.away_since = time.monotonic() if line.is_here else line.away_since
+        is_gone = isinstance(error, ray.exceptions.ActorDiedError)
+        self._failed_starts += is_gone and not was_here
+        if was_here:
+            self.totals["restarts"] += 1
+            self._failures[line.index] += 1
+            log.warning("%s on %s ended (%s)", line.name, line.about["host"], why)
+        self._check_limits(line, why)
+        if self._failures[line.index] >= MAX_SAME_GAMES:
+            self._incarnations[line.index] += 1
+            self._numbers[line.index] = 0
+            self._shards.pop(line.index, None)
+        if is_gone:  # for good: it could not even be set up
+            self._add(line.index)
+        else:
+            line.hello = line.actor.hello.remote()  # answered when it is back
+
+    def _check_limits(self, line: RayLine, why: str) -> None:
+        if self._failed_starts >= MAX_FAILED_STARTS:
+            raise ParallelError(
+                f"{line.name} ended before it was ready ({why}), the {MAX_FAILED_STARTS}. in a row"
+            )
+        if self.totals["restarts"] > self.parallel.max_restarts:
+            raise ParallelError(
+                f"{line.name} ended ({why}), and workers were replaced "
+                f"{self.parallel.max_restarts} times already (training.parallel.max_restarts)"
+            )
+
+    def _look_after(self) -> None:
+        """Ask for signs of life, end who gives none, and use CPUs that have joined."""
+        now, limit = time.monotonic(), self.parallel.worker_timeout
+        if not self._here() and all(now - (x.away_since or now) > limit for x in self._lines):
+            self._wait_for(1)
+        for line in self._lines:
+            if not line.is_here or not line.work:
+                continue
+            silence = now - max(line.heard, line.work[0].begun)
+            if silence > limit:
+                log.warning("%s gave no sign of life for %.0f s", line.name, silence)
+                self._ray.kill(line.actor, no_restart=False)
+                line.heard = now  # what it was playing will be reported as lost
+            elif silence > limit / 4 and line.asked is None:
+                line.asked = line.actor.silent_for.options(concurrency_group="life").remote()
+        if self.parallel.elastic and now - self._looked_for_nodes > GROWTH_INTERVAL:
+            self._looked_for_nodes = now
+            self._grow()
+
+    @property
+    def workers_here(self) -> int:
+        """Workers on the learner's machine."""
+        me = socket.gethostname()
+        return sum(line.about.get("host") == me for line in self._lines)
+
+    @property
+    def _lines(self) -> list[RayLine]:
+        return list(self.lines.values())
+
+    def _grow(self) -> None:
+        """A worker more for every CPU that joined; those whose node has left again go."""
+        for line in self._lines[self.parallel.num_workers :]:
+            if line not in self._expected():
+                self._ray.kill(line.actor)
+                del self.lines[line.index]
+        for index in range(self.parallel.num_workers, cluster_cpus() - 1):
+            if index not in self.lines:
+                self._add(index)
+                log.warning("a CPU has joined the cluster: %s begins", self.lines[index].name)
+
+    # -- what is going on ------------------------------------------------------------------------
+
+    def get_statistics(self) -> dict[str, Any]:
+        """Steps, games, lag, what each worker does with its time; nodes, and bytes moved."""
+        return {**ray_statistics(self), "learner_waited": self.waited}
+
+
+def _describe(error: Exception) -> str:
+    kind = type(error).__name__
+    if kind in ("ActorUnavailableError", "ActorDiedError"):
+        return "its process or its node is gone"
+    return f"{kind}: {' '.join(str(error).split())[:200]}"

@@ -1,0 +1,73 @@
+"""What workers on Ray do, in numbers: the names are those of processes, and the cluster's."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from keisei.training.parallel.ray_cluster import cluster_nodes, store_use
+
+if TYPE_CHECKING:
+    from keisei.training.parallel.ray_line import RayLine
+    from keisei.training.parallel.ray_manager import RayManager
+
+
+def ray_statistics(manager: RayManager) -> dict[str, Any]:
+    """Everything that the manager knows; see docs/cluster.md for what to look at."""
+    if not manager.is_running:
+        return {"is_running": False}
+    collector, lines = manager.collector, list(manager.lines.values())
+    totals, here = collector.totals, [line for line in lines if line.is_here]
+    return {
+        "is_running": True,
+        "active_workers": len(here),
+        **{f"total_{name}": totals[name] for name in ("steps", "games", "rollouts")},
+        "dropped_rollouts": totals["dropped_rollouts"] + manager.totals["lost_rollouts"],
+        "restarts": manager.totals["restarts"],
+        "lag": sum(collector.lags) / max(len(collector.lags), 1),
+        "max_lag": max(collector.lags, default=0),
+        "workers": {line.index: _of_line(line) for line in here},
+        "inference": None,
+        "queue_info": {
+            "workers": len(lines),
+            "ready": len(here),
+            "rollouts_in_work": sum(len(line.work) for line in lines),
+            "rollouts_waiting": len(collector.waiting),
+        },
+        "synchronization": {
+            "version": manager.published,
+            "sync_count": manager.totals["versions"],
+            "bytes": manager.totals["weights_bytes"] // max(manager.totals["versions"], 1),
+        },
+        "cluster": _cluster(manager, here),
+    }
+
+
+def _of_line(line: RayLine) -> dict[str, Any]:
+    now = time.monotonic()
+    age = sum(line.seconds.values()) or 1.0  # up to its last rollout
+    return {
+        "pid": line.about["pid"],
+        "node": line.about["node"],
+        "host": line.about["host"],
+        "rollouts": line.rollouts,
+        "steps": line.steps,
+        "games": line.games,
+        "steps_per_s": line.steps / age,
+        **{name: seconds / age for name, seconds in line.seconds.items()},
+        "silent_for": now - line.heard,
+    }
+
+
+def _cluster(manager: RayManager, here: list[RayLine]) -> dict[str, Any]:
+    """The nodes with their workers, what went over the wire at most, and the object stores."""
+    workers = Counter(line.about["node"] for line in here)
+    nodes = [{**node, "workers": workers[node["node"]]} for node in cluster_nodes()]
+    return {
+        "nodes": nodes,
+        # A set of weights is fetched once by every node that has workers.
+        "weights_bytes": manager.totals["weights_bytes"] * max(len(workers), 1),
+        "rollout_bytes": manager.totals["rollout_bytes"],
+        "object_store": dict(store_use()),
+    }

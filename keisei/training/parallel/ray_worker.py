@@ -1,0 +1,125 @@
+"""A worker on Ray: plays one shard in an actor; the same shard code as everywhere."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+import keisei
+from keisei.config_schema import AppConfig
+from keisei.core.policy import Evaluation, evaluate
+from keisei.core.ppo_agent import build_network
+from keisei.core.rollout import Rollout
+from keisei.core.runtime import Forward, keep_freed_memory, traced, tracing_pays
+from keisei.shogi import features
+from keisei.training.opponents import Opponent
+from keisei.training.parallel.messages import RolloutDone
+from keisei.training.parallel.model_sync import unpack_weights
+from keisei.training.parallel.worker_status import FIELDS, WorkerStatus
+from keisei.training.shard import SelfPlayShard, make_shard, new_rollout
+
+
+def clock_offset() -> float:
+    """What to add to `time.monotonic()` of this machine for the time of day."""
+    return time.time() - time.monotonic()
+
+
+class RayWorker:
+    """The body of the actor.
+
+    It has two threads: Ray runs `collect` in one and `silent_for` in another, so that it gives
+    signs of life while it plays. Games are made by the thread that plays them (rsshogi wants that).
+    """
+
+    def __init__(self, config: AppConfig, index: int, checkpoints: Path | None) -> None:
+        keep_freed_memory()
+        self._config, self._index = config, index
+        self._network = build_network(config.model)
+        self._opponent = Opponent(config, index, checkpoints)
+        self._sees_checkpoints = checkpoints is None or checkpoints.is_dir()
+        self._forward: Forward | None = None
+        self._shard: SelfPlayShard | None = None
+        self._next = -1  # the number of the rollout that the shard's games are ready for
+        self._version = -1
+        self._row = np.zeros(len(FIELDS))
+        self._status = WorkerStatus(self._row)
+        self._idle_since = time.monotonic()
+
+    def hello(self) -> dict[str, Any]:
+        """Who and where it is; the answer says that it is there."""
+        import ray
+
+        games = self._config.training.parallel.num_envs_per_worker
+        if self._forward is None and tracing_pays(self._network, games):
+            self._forward = traced(self._network, games)
+        self._idle_since = time.monotonic()
+        return {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "node": ray.get_runtime_context().get_node_id(),
+            "versions": (keisei.__version__, torch.__version__),
+            "sees_checkpoints": self._sees_checkpoints,
+        }
+
+    def silent_for(self) -> float:
+        """Seconds since the last move; asked for while it plays."""
+        return time.monotonic() - float(self._row[0])
+
+    def collect(
+        self,
+        weights: npt.NDArray[Any],
+        version: int,
+        number: int,
+        incarnation: int,
+        state: dict[str, Any] | None,
+    ) -> tuple[RolloutDone | None, Rollout | None]:
+        """Play rollout `number` of the shard.
+
+        `state` is where the games stand before it; without one they stand there already. A worker
+        that was started anew in between knows nothing of them and answers (None, None).
+        """
+        torch.set_num_threads(1)  # of the calling thread
+        self._status.spent("waiting", self._idle_since)
+        if state is not None or number == 0:
+            self._shard = make_shard(self._config, self._index, incarnation)
+            if state:
+                self._shard.load_state_dict(state)
+        elif number != self._next:
+            return None, None
+        assert self._shard is not None
+        self._next = -1  # until it is played whole
+        with self._status.spending("syncing"):
+            if version != self._version:
+                unpack_weights(self._network, weights.copy())  # PyTorch wants to own its memory
+                self._version = version
+        with self._status.spending("busy"):
+            rollout = new_rollout(self._config)
+            opponent = self._opponent.policy(version)
+            finished = self._shard.collect(self._policy, rollout, version, opponent)
+        self._status.count(-self._shard.games.num_games, len(finished))
+        self._next, self._idle_since = number + 1, time.monotonic()
+        offset = clock_offset()
+        spans = [
+            (name, start + offset, end + offset) for name, start, end in self._status.take_spans()
+        ]
+        legal, shard = len(rollout.legal), self._shard
+        done = RolloutDone(None, version, legal, finished, shard.state_dict(), shard.scores, spans)
+        return done, rollout
+
+    def _policy(
+        self,
+        observations: features.Observations,
+        legal: npt.NDArray[np.int16],
+        offsets: npt.NDArray[np.int64],
+    ) -> Evaluation:
+        seen = evaluate(self._network, observations, legal, offsets, forward=self._forward)
+        self._status.beat()
+        self._status.count(len(observations), 0)
+        return seen

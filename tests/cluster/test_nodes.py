@@ -1,0 +1,159 @@
+"""Several nodes on this machine, each with its own raylet and object store."""
+
+import contextlib
+import sqlite3
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from keisei.training.parallel import make_manager
+from tests.parallel.conftest import SMALL, are_gone, make
+
+from .conftest import add_node, kill_raylet, nodes
+
+KEISEI = [sys.executable, "-m", "keisei"]
+SHORT = [f"--override={setting}" for setting in SMALL if "num_workers" not in setting]
+
+
+def workers_by_node(manager):
+    return {node["node"]: node["workers"] for node in manager.get_statistics()["cluster"]["nodes"]}
+
+
+def collect_until(manager, is_so, seconds=120):
+    """Train on, in a way, until something is so; the rollouts that came meanwhile."""
+    count, deadline = 0, time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "it never came true"
+        count += len(manager.collect_experiences())
+    return count
+
+
+def test_a_lost_node_does_not_stop_the_rest_and_a_new_one_is_used():
+    with nodes(1, 2) as cluster:
+        config, agent = make(
+            "backend=ray", f"ray_address={cluster.address}", "num_workers=3", "worker_timeout=3"
+        )
+        with make_manager(config, agent) as manager:
+            head, second = cluster.head_node.node_id, cluster.worker_nodes.copy().pop()
+            assert len(manager.collect_experiences()) == 3
+            assert workers_by_node(manager) == {head: 1, second.node_id: 2}
+            kill_raylet(second)
+            count = 3 + collect_until(manager, lambda: workers_by_node(manager) == {head: 1})
+            rollouts = manager.collect_experiences()
+            assert sum(rollout.num_steps for rollout in rollouts) == 3 * 64
+            third = add_node(cluster, 2)
+            both = {head: 1, third.node_id: 2}
+            count += 3 + collect_until(manager, lambda: workers_by_node(manager) == both)
+            statistics = manager.get_statistics()
+            assert statistics["total_rollouts"] == count  # every finished one counted once
+            assert statistics["dropped_rollouts"] <= 2
+
+
+def test_with_elastic_a_node_that_joins_plays_although_nobody_counted_on_it():
+    with nodes(2) as cluster:
+        config, agent = make("backend=ray", f"ray_address={cluster.address}", "elastic=true")
+        with make_manager(config, agent) as manager:
+            assert len(manager.collect_experiences()) == 1
+            add_node(cluster, 1)
+            collect_until(manager, lambda: len(manager.get_statistics()["workers"]) == 2)
+            assert len(manager.collect_experiences()) == 2
+
+
+def start(arguments, tmp_path):
+    log = (tmp_path / "log").open("w")
+    folder = ["-o", f"logging.runs_dir={tmp_path}", "--name", "run", "-o", "display.live=never"]
+    return subprocess.Popen(
+        [*KEISEI, "train", *SHORT, *folder, *arguments], stdout=log, stderr=subprocess.STDOUT
+    )
+
+
+def metrics(tmp_path, query):
+    with contextlib.closing(sqlite3.connect(tmp_path / "run" / "metrics.sqlite")) as db:
+        return db.execute(query).fetchall()
+
+
+def await_update(process, tmp_path, seconds=120):
+    """Wait for the run's first update."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        assert process.poll() is None, (tmp_path / "log").read_text()
+        with contextlib.suppress(sqlite3.Error):
+            if metrics(tmp_path, "SELECT 1 FROM metrics WHERE name = 'policy_loss'"):
+                return
+        time.sleep(0.1)  # there is no event to await in a file
+    pytest.fail("no update came")
+
+
+def test_training_goes_on_to_its_end_when_a_node_is_killed(tmp_path):
+    with nodes(2, 1) as cluster:
+        total = ["-o", "training.total_timesteps=40000", "-o", "evaluation.final_games=2"]
+        limit = ["-o", "training.parallel.worker_timeout=3", "-o", "evaluation.games=2"]
+        process = start(["--ray", cluster.address, *total, *limit], tmp_path)
+        await_update(process, tmp_path)
+        kill_raylet(cluster.worker_nodes.copy().pop())
+        assert process.wait(timeout=200) == 0, (tmp_path / "log").read_text()
+        ((steps,),) = metrics(tmp_path, "SELECT MAX(step) FROM metrics")
+        assert steps >= 40000
+        ((restarts,),) = metrics(tmp_path, "SELECT MAX(value) FROM metrics WHERE name = 'restarts'")
+        assert restarts == 1
+
+
+def test_a_killed_run_leaves_nothing_of_its_own_cluster(tmp_path):
+    process = start(["--ray", "auto", "-o", "training.total_timesteps=10000000"], tmp_path)
+    await_update(process, tmp_path)
+    started = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
+    assert len(started) > 5
+    process.kill()
+    process.wait(timeout=10)
+    assert are_gone(started, seconds=30)
+
+
+def test_a_killed_run_leaves_a_cluster_alone_that_it_only_joined(tmp_path):
+    with nodes(2) as cluster:
+        raylet = psutil.Process(cluster.head_node.all_processes["raylet"][0].process.pid)
+        forever = ["-o", "training.total_timesteps=10000000"]
+        process = start(["--ray", cluster.address, *forever], tmp_path)
+        await_update(process, tmp_path)
+        workers = [one for one in raylet.children() if "RayWorker" in " ".join(one.cmdline())]
+        assert len(workers) == 1
+        process.kill()
+        process.wait(timeout=10)
+        assert are_gone([one.pid for one in workers], seconds=30)
+        assert raylet.is_running()
+        config, agent = make("backend=ray", f"ray_address={cluster.address}")
+        with make_manager(config, agent) as manager:
+            assert len(manager.collect_experiences()) == 1
+        assert raylet.is_running()
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1"),
+        ("nowhere", "'nowhere' is no address of a Ray cluster"),
+        ("ray://127.0.0.1:10001", "start the training on a machine of the cluster"),
+    ],
+)
+def test_a_wrong_address_is_one_readable_line(tmp_path, address, says):
+    process = start(["--ray", address], tmp_path)
+    assert process.wait(timeout=60) == 2
+    (line,) = (tmp_path / "log").read_text().splitlines()
+    assert line.startswith("keisei: ")
+    assert says in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_ray_one_line_says_what_to_install(tmp_path):
+    hidden = "import sys; sys.modules['ray'] = None; from keisei.cli import main; main()"
+    result = subprocess.run(
+        [sys.executable, "-c", hidden, "train", "--ray", "auto"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert result.returncode == 2
+    assert result.stderr == "keisei: Ray is not installed: pip install 'keisei[ray]'\n"
