@@ -28,6 +28,11 @@ JsonFile = Annotated[
     Optional[Path], typer.Option("--json", help="Write the figures to this file.")  # noqa: UP045
 ]
 
+Ray = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(metavar="auto|HOST:PORT", help="Play on this Ray cluster: docs/cluster.md."),
+]
+
 
 def _show_version(wanted: bool) -> None:
     if wanted:
@@ -61,10 +66,7 @@ def train(
         Optional[Path],  # noqa: UP045
         typer.Option(help="Write a timeline of learner and workers, for ui.perfetto.dev."),
     ] = None,
-    ray: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(metavar="auto|HOST:PORT", help="Play on this Ray cluster: docs/cluster.md."),
-    ] = None,
+    ray: Ray = None,
 ) -> None:
     """Train an agent by self-play; Ctrl-C saves and stops."""
     from keisei.training.start import start_training
@@ -121,6 +123,7 @@ def evaluate(
     ] = None,
     form: Annotated[str, typer.Option("--format", help="Of the games: kif, kifu or csa.")] = "kif",
     json: JsonFile = None,
+    ray: Ray = None,
 ) -> None:
     """Play a match between any two players: docs/strength.md names them all."""
     from keisei.evaluation import evaluate as match
@@ -129,7 +132,7 @@ def evaluate(
     with readable_errors():
         test = Sprt(elo1=sprt) if sprt is not None else None
         settings = match.MatchSettings(games=games, seed=seed, at_once=at_once, sprt=test)
-        match.evaluate(first, second, settings, save, form, json)
+        match.evaluate(first, second, settings, save, form, json, ray)
 
 
 @app.command()
@@ -146,6 +149,7 @@ def ladder(
         bool, typer.Option(help="Beside a training, at low priority: rate what comes new.")
     ] = False,
     runs_dir: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
+    ray: Ray = None,
 ) -> None:
     """Rate a run's checkpoints and reference players by Elo, the random player being 0."""
     from keisei.evaluation.ladder import LadderSettings
@@ -153,7 +157,7 @@ def ladder(
 
     with readable_errors():
         settings = LadderSettings(checkpoints, tuple(nodes or ()), games, minutes)
-        run_ladder(run, runs_dir, settings, watch)
+        run_ladder(run, runs_dir, settings, watch, ray)
 
 
 @app.command()
@@ -202,13 +206,19 @@ def benchmark_learn(
 @benchmark.command("collect")
 def benchmark_collect(
     preset: Annotated[str, typer.Option(help="tiny, small or full.")] = "tiny",
+    backend: Annotated[str, typer.Option(help="process, or ray beside process.")] = "process",
     json: JsonFile = None,
 ) -> None:
-    """Steps/s of worker processes beside the bare network, one worker, and one game."""
-    from keisei.benchmarks import collect
+    """Steps/s of workers beside the bare network, one worker, and one game."""
+    from keisei.benchmarks import collect, collect_ray
 
     with readable_errors():
-        collect.run(json, preset)
+        if backend == "ray":
+            collect_ray.run(json, preset)
+        elif backend == "process":
+            collect.run(json, preset)
+        else:
+            raise KeiseiError(f"--backend is process or ray, not {backend!r}")
 
 
 @benchmark.command("worlds")

@@ -86,3 +86,29 @@ def watch(
 
     with readable_errors():
         show(run, gif, human, seed, speed)
+
+
+@worlds.command()
+def sweep(
+    world: Annotated[str, typer.Argument(help="The world; `keisei worlds list` names them.")],
+    vary: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="A setting and its values: --vary double_dqn.learning_rate=1e-3,1e-4"),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Runs of each combination.", min=1)] = 3,
+    override: Overrides = None,
+    name: Annotated[str, typer.Option(help="What the names of the runs begin with.")] = "sweep",
+    ray: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="auto|HOST:PORT", help="Train on this Ray cluster: docs/cluster.md."),
+    ] = None,
+    json: Annotated[
+        Optional[Path], typer.Option("--json", help="Write the results to this file.")  # noqa: UP045
+    ] = None,
+) -> None:
+    """Train a run for every combination of settings and seed; again: goes on where it was."""
+    from keisei.cli import readable_errors
+    from keisei.worlds.sweep import sweep as run_all
+
+    with readable_errors():
+        run_all(world, vary or [], seeds, override or [], name, ray, json)

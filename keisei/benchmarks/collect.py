@@ -28,13 +28,16 @@ from keisei.training.shard import SelfPlayShard
 GAMES = 64
 
 
-def settings(preset: str, workers: int, mode: str = "async", length: int = 128) -> AppConfig:
+def settings(
+    preset: str, workers: int, mode: str = "async", length: int = 128, backend: str = "process"
+) -> AppConfig:
     """A shard of 64 games per worker, and one epoch per rollout."""
     return load_config(
         overrides=[
             f"model.preset={preset}",
             "training.ppo_epochs=1",
             "training.target_kl=0",
+            f"training.parallel.backend={backend}",
             f"training.parallel.mode={mode}",
             f"training.parallel.num_workers={workers}",
             f"training.parallel.num_envs_per_worker={GAMES}",

@@ -92,6 +92,20 @@ def open_player(text: str, seed: int, move_limit: int = DEFAULT_MOVE_LIMIT) -> I
             player.close()
 
 
+def resolve(text: str) -> str:
+    """The same player by a name that holds in any folder, for play on one core.
+
+    A run's name becomes that of its newest checkpoint; an engine has one process.
+    """
+    asked = Contestant.read(text)
+    if asked.what in ("random", "greedy"):
+        return text
+    if asked.what.startswith("usi:"):
+        return text if "processes" in asked.settings else f"{text},processes=1"
+    path = find_checkpoint(asked.what).resolve()
+    return ",".join([str(path), *(f"{name}={value}" for name, value in asked.settings.items())])
+
+
 def _make(asked: Contestant, seed: int, move_limit: int) -> Player:
     if asked.what == "random":
         return RandomPlayer(seed)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
 from keisei.errors import KeiseiError
-from keisei.evaluation.contestants import open_player
+from keisei.evaluation.contestants import open_player, resolve
 from keisei.evaluation.match import MatchResult, play_match
 from keisei.evaluation.openings import load_openings
 from keisei.evaluation.players import Player
 from keisei.evaluation.statistics import Sprt, Summary, summarise
+from keisei.pool import open_ray_pool
 from keisei.shogi.records import write_record
 from keisei.shogi.rules import DEFAULT_MOVE_LIMIT
 
@@ -45,19 +48,17 @@ def evaluate(
     save: Path | None = None,
     suffix: str = "kif",
     json_file: Path | None = None,
+    ray: str | None = None,
 ) -> MatchResult:
     """Play a match between two players by name, show it, and keep what was asked for."""
     console = Console()
     if suffix not in ("kif", "kifu", "csa"):
         raise KeiseiError(f"games are saved as kif, kifu or csa, not {suffix!r}")
-    limit = settings.move_limit
-    with (
-        open_player(first, settings.seed, limit) as one,
-        open_player(second, settings.seed + 1, limit) as two,
-    ):
-        if one.name == two.name:
-            two.name += " (2)"
-        result = play_in_batches(one, two, settings, console)
+    if ray:
+        result = play_on_cluster(first, second, settings, ray, console)
+    else:
+        with open_pair(first, second, settings) as (one, two):
+            result = play_in_batches(one, two, settings, console)
     if save:
         save_games(result, save, suffix)
     show(result, settings.sprt, console)
@@ -66,31 +67,74 @@ def evaluate(
     return result
 
 
+@contextmanager
+def open_pair(first: str, second: str, settings: MatchSettings) -> Iterator[tuple[Player, Player]]:
+    """Two players by name; namesakes are told apart."""
+    limit = settings.move_limit
+    with (
+        open_player(first, settings.seed, limit) as one,
+        open_player(second, settings.seed + 1, limit) as two,
+    ):
+        if one.name == two.name:
+            two.name += " (2)"
+        yield one, two
+
+
 def play_in_batches(
     one: Player, two: Player, settings: MatchSettings, console: Console | None = None
 ) -> MatchResult:
     """Play until all games are played or the test is decided."""
-    openings = load_openings(settings.seed)
     result = MatchResult(one.name, two.name)
     while len(result.games) < settings.games:
-        begin = len(result.games)
-        count = min(settings.at_once, settings.games - begin)
-        result.extend(
-            play_match(
-                one,
-                two,
-                count,
-                seed=settings.seed + begin,
-                move_limit=settings.move_limit,
-                openings=openings,
-                first_number=begin,
-            )
-        )
+        result.extend(_play_batch(one, two, settings, len(result.games)))
         if console:
             console.print(str(result), highlight=False)
-        if settings.sprt and settings.sprt.verdict(result.pairs()) != "undecided":
+        if _is_decided(result, settings):
             break
     return result
+
+
+def _play_batch(one: Player, two: Player, settings: MatchSettings, begin: int) -> MatchResult:
+    return play_match(
+        one,
+        two,
+        min(settings.at_once, settings.games - begin),
+        seed=settings.seed + begin,
+        move_limit=settings.move_limit,
+        openings=load_openings(settings.seed),
+        first_number=begin,
+    )
+
+
+def _is_decided(result: MatchResult, settings: MatchSettings) -> bool:
+    sprt = settings.sprt
+    return sprt is not None and sprt.verdict(result.pairs()) != "undecided"
+
+
+def play_on_cluster(
+    first: str, second: str, settings: MatchSettings, address: str, console: Console | None = None
+) -> MatchResult:
+    """The same over a Ray cluster: every batch is played by players of its own, on one CPU."""
+    first, second = resolve(first), resolve(second)
+    result: MatchResult | None = None
+    with open_ray_pool(address, _open_and_play) as pool:
+        for begin in range(0, settings.games, settings.at_once):
+            pool.submit(begin, first, second, settings, begin)
+        for _, batch in pool.finished(wait_for_all=True):
+            result = result or MatchResult(batch.first, batch.second)
+            result.extend(batch)
+            if console:
+                console.print(str(result), highlight=False)
+            if _is_decided(result, settings):
+                break
+    assert result is not None
+    result.games.sort(key=lambda game: game.number)
+    return result
+
+
+def _open_and_play(first: str, second: str, settings: MatchSettings, begin: int) -> MatchResult:
+    with open_pair(first, second, replace(settings, seed=settings.seed + 2 * begin)) as players:
+        return _play_batch(*players, settings, begin)
 
 
 def save_games(result: MatchResult, folder: Path, suffix: str) -> None:

@@ -6,24 +6,28 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from keisei.errors import KeiseiError
-from keisei.evaluation.contestants import open_player
-from keisei.evaluation.evaluate import MatchSettings, play_in_batches
+from keisei.evaluation.contestants import open_player, resolve
+from keisei.evaluation.evaluate import MatchSettings, open_pair, play_in_batches
 from keisei.evaluation.match import MatchResult
-from keisei.evaluation.players import Player
 from keisei.evaluation.ratings import PRIOR_ELO, Ratings, Score, next_pairs, rate
+from keisei.pool import Pool, open_ray_pool
 from keisei.training.checkpoint import CheckpointStore
 from keisei.training.run import Run
 from keisei.training.trained import load_trained
 
 log = logging.getLogger(__name__)
+
+Pair = tuple[str, str]
 
 ANCHOR = "random"
 FAIRY_STOCKFISH = Path("/usr/games/fairy-stockfish")
@@ -108,7 +112,12 @@ class Ladder:
 
     def ratings(self) -> Ratings:
         """The pool's ratings, the random player being 0; who has not played is not in it."""
-        return rate(self.results, ANCHOR) if self.results else Ratings()
+        anchored = any(ANCHOR in pair for pair in self.results)
+        return rate(self.results, ANCHOR) if anchored else Ratings()
+
+    def games_between(self, one: str, two: str) -> int:
+        """How many games two players have had with each other."""
+        return sum(sum(self.results.get(pair, ())) for pair in ((one, two), (two, one)))
 
     def games_of(self, name: str) -> int:
         """How many games a player has had."""
@@ -171,47 +180,72 @@ def climb(
     settings: LadderSettings,
     path: Path,
     tell: Callable[[str], None] | None = None,
+    ray: str | None = None,
 ) -> None:
     """Play among the entries until games or minutes are used up; store and tell every match."""
     entries = list(entries)
     for entry in entries:
         ladder.entries[entry.name] = entry
     end = time.monotonic() + settings.minutes * 60
-    played = 0
+    begun: Counter[Pair] = Counter()  # games of each pair that are being played
+    left = settings.games
+
+    def count_finished(wait_for_all: bool = False) -> None:
+        for (one, two), result in pool.finished(wait_for_all):
+            begun[one, two] -= len(result.games)
+            if not result.played:
+                raise KeiseiError(f"no game between {one} and {two} came to its end")
+            ladder.add(result, one, two)
+            ladder.save(path)
+            if tell:
+                tell(f"{one} - {two}: +{result.wins} ={result.draws} -{result.losses}")
+
+    with _open_pool(entries, settings, ray) as pool:
+        while left >= 2 and time.monotonic() < end:
+            if any(begun.values()) and not all(map(ladder.games_of, ladder.entries)):
+                count_finished(wait_for_all=True)  # who has no result yet cannot be paired
+            for pair in _pairs_to_play(ladder, entries):
+                games = min(settings.batch, left - left % 2)
+                if games < 2 or time.monotonic() >= end:
+                    break
+                # Openings follow from the seed: every match of a pair must have others than before.
+                seed = 1 + ladder.games_between(*pair) + begun[pair] + begun[pair[::-1]]
+                pool.submit(pair, *pair, MatchSettings(games=games, seed=seed, at_once=games))
+                begun[pair] += games
+                left -= games
+                count_finished()
+        count_finished(wait_for_all=True)
+
+
+@contextmanager
+def _open_pool(
+    entries: list[Entry], settings: LadderSettings, ray: str | None
+) -> Iterator[Pool[Pair, MatchResult]]:
+    """Where the pairs play: here, by players that stay open, or on a cluster."""
+    if ray:
+        names = {entry.name: resolve(entry.contestant) for entry in entries}
+        with open_ray_pool(ray, partial(_play_on_cluster, names)) as pool:
+            yield pool
+        return
     with ExitStack() as open_players:
         players = {
             entry.name: open_players.enter_context(open_player(entry.contestant, settings.seed + n))
             for n, entry in enumerate(entries)
         }
-        while played < settings.games and time.monotonic() < end:
-            for one, two in _pairs_to_play(ladder, entries):
-                left = settings.games - played
-                if left < 2 or time.monotonic() >= end:
-                    break
-                result = _play(ladder, players, one, two, min(settings.batch, left - left % 2))
-                played += len(result.games)
-                if not result.played:
-                    raise KeiseiError(f"no game between {one} and {two} came to its end")
-                ladder.save(path)
-                if tell:
-                    tell(f"{one} - {two}: +{result.wins} ={result.draws} -{result.losses}")
+        yield Pool(lambda one, two, match: play_in_batches(players[one], players[two], match))
 
 
-def _pairs_to_play(ladder: Ladder, entries: list[Entry]) -> list[tuple[str, str]]:
+def _play_on_cluster(
+    contestants: dict[str, str], one: str, two: str, settings: MatchSettings
+) -> MatchResult:
+    with open_pair(contestants[one], contestants[two], settings) as players:
+        return play_in_batches(*players, settings)
+
+
+def _pairs_to_play(ladder: Ladder, entries: list[Entry]) -> list[Pair]:
     """At first everybody plays its neighbour in the list; then the pairs that tell most."""
     names = [entry.name for entry in entries]
     new = [name for name in names if not ladder.games_of(name)]
     if new:
         return [(a, b) for a, b in pairwise(names) if a in new or b in new]
     return next_pairs(ladder.ratings(), names, 4)
-
-
-def _play(
-    ladder: Ladder, players: dict[str, Player], one: str, two: str, games: int
-) -> MatchResult:
-    # Openings follow from the seed: every match of a pair must have others than before.
-    before = sum(ladder.results.get((one, two), ladder.results.get((two, one), (0, 0, 0))))
-    settings = MatchSettings(games=games, seed=1 + before, at_once=max(games, 2))
-    result = play_in_batches(players[one], players[two], settings)
-    ladder.add(result, one, two)
-    return result

@@ -18,7 +18,9 @@ _POLL = 15.0  # seconds between two looks for a new checkpoint
 _COLORS = ("#2563a8", "#d9772b", "#3f9b5f", "#8455a8", "#c8553d")
 
 
-def run_ladder(name: str, runs_dir: Path, settings: LadderSettings, watch: bool) -> None:
+def run_ladder(
+    name: str, runs_dir: Path, settings: LadderSettings, watch: bool, ray: str | None = None
+) -> None:
     """Rate a run; with `watch`, beside its training: each new checkpoint, until it ends."""
     run, console = Run.open(name, runs_dir), Console()
     path = run.folder / "ladder.json"
@@ -28,7 +30,7 @@ def run_ladder(name: str, runs_dir: Path, settings: LadderSettings, watch: bool)
         going = watch and in_training(run)
         seen = _newest(run)
         ladder = Ladder.load(path)
-        climb(ladder, find_entries(run, settings), settings, path, tell=console.print)
+        climb(ladder, find_entries(run, settings), settings, path, console.print, ray)
         ladder.save(path)
         console.print(table(ladder))
         picture = run.folder / "ladder.png"

@@ -1,0 +1,142 @@
+"""`keisei worlds sweep`: one run for every combination of settings and seed, and a table of them.
+
+Runs are named after what is varied, so a sweep that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from keisei.errors import KeiseiError
+from keisei.pool import Pool, open_ray_pool
+from keisei.training.metrics import MetricsReader
+from keisei.training.run import Run
+from keisei.worlds.config import load_world_config
+from keisei.worlds.registry import make_world
+from keisei.worlds.training import start_world_training
+
+LAST_EPOCHS = 10  # whose mean is a run's result: one epoch alone varies
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the agents of a run got in the end, on average, beside random ones."""
+
+    result: float
+    random: float
+
+
+def combinations(vary: Sequence[str]) -> list[tuple[str, ...]]:
+    """The overrides of every combination.
+
+    >>> combinations(["copies=16,32", "double_dqn.learning_rate=1e-3,1e-4"])[1]
+    ('copies=16', 'double_dqn.learning_rate=1e-4')
+    """
+    choices = []
+    for one in vary:
+        setting, equals, values = one.partition("=")
+        if not equals or not all(values.split(",")):
+            raise KeiseiError(f"--vary {one!r} is not of the form section.field=value,value,...")
+        choices.append([f"{setting}={value}" for value in values.split(",")])
+    return list(product(*choices))
+
+
+def sweep(
+    world: str,
+    vary: Sequence[str],
+    seeds: int,
+    overrides: Sequence[str],
+    name: str,
+    ray: str | None = None,
+    json_file: Path | None = None,
+) -> None:
+    """Train all runs, here one after another or on a cluster side by side, and show what came."""
+    console = Console()
+    outcomes: dict[tuple[str, ...], list[Outcome]] = {}
+    jobs = [(combo, seed) for combo in combinations(vary) for seed in range(1, seeds + 1)]
+    for combo, seed in jobs:  # what cannot be set is refused before anything is trained
+        make_world(load_world_config(world, None, [*overrides, *combo, f"seed={seed}"]))
+    runs_dir = Path(load_world_config(world, None, overrides).runs_dir).resolve()
+    fixed = [*overrides, f"runs_dir={runs_dir}"]
+    with _open_pool(ray) as pool:
+        for combo, seed in jobs:
+            settings = [*fixed, *combo, f"seed={seed}"]
+            pool.submit((combo, seed), world, settings, run_name(name, combo, seed))
+        for (combo, seed), outcome in pool.finished(wait_for_all=True):
+            outcomes.setdefault(combo, []).append(outcome)
+            shown = " ".join([*combo, f"seed={seed}"])
+            console.print(f"{shown}: return {outcome.result:.2f}", highlight=False)
+    console.print(_table(world, outcomes))
+    if json_file:
+        rows = [
+            {"settings": combo, "returns": [o.result for o in found], "random": found[0].random}
+            for combo, found in outcomes.items()
+        ]
+        json_file.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+def run_name(name: str, combo: Sequence[str], seed: int) -> str:
+    """A run's name that says what is special of it.
+
+    >>> run_name("try", ["double_dqn.learning_rate=1e-3"], 2)
+    'try-learning_rate=1e-3-seed=2'
+    """
+    return "-".join([name, *(one.rpartition(".")[2] for one in combo), f"seed={seed}"])
+
+
+def train_one(world: str, settings: Sequence[str], name: str) -> Outcome:
+    """Train a run, or go on with it, or only read what came of it."""
+    config = load_world_config(world, None, settings)
+    folder = Path(config.runs_dir) / name
+    if not folder.exists():
+        start_world_training(world, None, settings, name, None, None)
+    elif _epochs_of(folder) < config.epochs:
+        start_world_training(None, None, [f"epochs={config.epochs}"], None, str(folder), None)
+    if _epochs_of(folder) < config.epochs:
+        raise KeiseiError(f"the sweep was stopped in {name}; the same command goes on with it")
+    with MetricsReader(Run(folder).metrics_path) as metrics:
+        returns = [value for _, value in metrics.series("return")]
+        random = yaml.safe_load(metrics.meta("random_return") or "[0.0]")
+    return Outcome(statistics.fmean(returns[-LAST_EPOCHS:]), statistics.fmean(random))
+
+
+def _epochs_of(folder: Path) -> int:
+    path = Run(folder).metrics_path
+    if not path.exists():
+        return 0
+    with MetricsReader(path) as metrics:
+        return len(metrics.series("return"))
+
+
+@contextlib.contextmanager
+def _open_pool(ray: str | None) -> Iterator[Pool[tuple[tuple[str, ...], int], Outcome]]:
+    if ray is None:
+        yield Pool(train_one)
+    else:
+        with open_ray_pool(ray, train_one) as pool:
+            yield pool
+
+
+def _table(world: str, outcomes: dict[tuple[str, ...], list[Outcome]]) -> Table:
+    table = Table(title=f"{world}: mean return of an agent in its last {LAST_EPOCHS} epochs")
+    for column in ("settings", "mean", "least", "most", "random", "runs"):
+        table.add_column(column, justify="left" if column == "settings" else "right")
+    best_first = sorted(
+        outcomes.items(), key=lambda item: -statistics.fmean(o.result for o in item[1])
+    )
+    for combo, found in best_first:
+        results = [outcome.result for outcome in found]
+        numbers = (statistics.fmean(results), min(results), max(results), found[0].random)
+        shown = " ".join(combo) or "as they are"
+        table.add_row(shown, *(f"{number:.2f}" for number in numbers), str(len(results)))
+    return table
