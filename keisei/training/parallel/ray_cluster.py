@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from keisei.config_schema import AppConfig, cores, parse_config
@@ -30,6 +31,9 @@ def import_ray() -> Any:
     # Reports to Ray's makers are for those who ask for them.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray warns without it
+    # A cluster that was started where there is a token wants it; who joins must say so before.
+    if (Path.home() / ".ray" / "auth_token").is_file():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
     try:
         import ray
     except ImportError:
@@ -65,10 +69,10 @@ def cluster(address: str, store_bytes: int | None = None) -> Iterator[None]:
 def _join_running(ray: Any) -> bool:
     try:
         _init(ray, address="auto")
-    except ClusterError:
-        if os.environ.get("RAY_ADDRESS"):
-            raise
-        return False
+    except ClusterError as error:
+        if "not find any running Ray" in str(error):
+            return False
+        raise
     return True
 
 
