@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,8 @@ def import_ray() -> Any:
     # Reports to Ray's makers are for those who ask for them.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray warns without it
-    # A cluster that was started where there is a token wants it; who joins must say so before.
-    if (Path.home() / ".ray" / "auth_token").is_file():
+    # A cluster that was started where there is a token wants it; Ray reads this as it is loaded.
+    if "ray" not in sys.modules and (Path.home() / ".ray" / "auth_token").is_file():
         os.environ.setdefault("RAY_AUTH_MODE", "token")
     try:
         import ray
