@@ -29,7 +29,7 @@ class TrainingFailed(KeiseiError):
 class Outcome:
     """A training that is done."""
 
-    state: State
+    state: State  # good until the next training begins: whoever keeps it makes a copy
     trained: Trained
     start: float  # time.monotonic()
     end: float

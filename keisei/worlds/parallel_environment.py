@@ -22,7 +22,7 @@ from keisei.worlds.learning import HereLearning, ThreadLearning, TrainingFailed
 from keisei.worlds.memory import Arrays
 from keisei.worlds.models import Ints, Learner
 from keisei.worlds.registry import AnyWorld, make_world
-from keisei.worlds.stack import State, assign, join, rows
+from keisei.worlds.stack import State, assign, clone, join, rows
 
 log = logging.getLogger(__name__)
 
@@ -234,8 +234,10 @@ class ParallelEnvironment(Environment):
         """As in `Environment`; a training under way is waited for, and kept but not taken over."""
         self._await_all()
         plans = {number: asdict(plan) for number, plan in self._plans.items()}
-        beside = {"ready": dict(self._ready), "plans": plans}
-        return {**super().state_dict(), **beside}
+        ready = {
+            agent: {**done, "state": clone(done["state"])} for agent, done in self._ready.items()
+        }
+        return {**super().state_dict(), "ready": ready, "plans": plans}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._await_all()  # what was under way is of another past

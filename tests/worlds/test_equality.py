@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from keisei.worlds import make_environment
+from keisei.worlds.stack import clone
 from tests.worlds.conftest import SMALL, same, trajectory, weights_of
 
 ASYNC = "parallel.async_learning=true"
@@ -47,6 +48,22 @@ def test_learning_beside_collecting_depends_on_the_seed_and_not_on_who_was_faste
     threads.run_experiment(4)
     processes.run_experiment(4)
     assert_equal_weights(threads, processes)
+
+
+@pytest.mark.parametrize(
+    "mode", [["parallel.enabled=false"], [ASYNC]], ids=["plain", "in a process"]
+)
+def test_a_state_that_was_kept_does_not_change_when_training_goes_on(make, mode):
+    environment = make(*mode)
+    for _ in range(2):
+        environment.run_epoch()
+    kept = environment.state_dict()
+    states = [model["state"] for model in kept["models"]]
+    states += [done["state"] for done in kept["ready"].values()]
+    before = [clone(state) for state in states]
+    environment.run_experiment(2)
+    for one, other in zip(before, states, strict=True):
+        assert all(torch.equal(one[name], other[name]) for name in one)
 
 
 def test_every_mode_takes_as_many_training_steps(make):
