@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from keisei.benchmarks.report import Contender, interleave, median_ratio, publish
+from keisei.benchmarks.report import Contender, OtherLoad, interleave, median_ratio, publish
 from keisei.core.runtime import keep_freed_memory
 from keisei.worlds import Environment, make_environment
 
@@ -34,6 +34,7 @@ class Beside:
     replay_ratio: float  # at which both take as long
     acting: float  # seconds of an epoch, waiting
     learning: float
+    other_load: float  # cores that other programs took meanwhile
 
 
 def collection(environment: Environment, turns: int) -> Contender:
@@ -92,19 +93,18 @@ def seconds_of(work: Callable[[], object]) -> float:
 def balanced_ratio(copies: int, epochs: int) -> float:
     """The replay ratio at which learning takes as long as acting, when learning is waited for.
 
-    The rule: what a training step and an epoch of acting take, as medians of so many epochs,
-    measured twice, the second time at the ratio that the first time gave.
+    The rule: the median, over so many epochs, of how many times as long as its learning an
+    epoch's acting took; and again, at the ratio which that gave.
     """
-    ratio = 0.002
+    ratio = 0.3 / copies
     for _ in range(2):
         settings = [f"copies={copies}", f"double_dqn.replay_ratio={ratio}", *ONE_LEARNER]
         with make_environment("treasure_hunt", settings) as environment:
             environment.run_experiment(2)
             measured = UnderWay(environment, epochs)
-            experiences, _ = measured()
-        steps = max(ratio * experiences / epochs, 1)
-        per_step = statistics.median(measured.learning) / steps
-        ratio = statistics.median(measured.acting) / per_step * epochs / experiences
+            measured()
+        pairs = zip(measured.acting, measured.learning, strict=True)
+        ratio *= statistics.median(acting / learning for acting, learning in pairs)
     return ratio
 
 
@@ -117,7 +117,7 @@ def run(
     keep_freed_memory()  # as `keisei worlds train` does
     try:
         rates = _measure(rounds, scale, copies)
-        beside = _measure_async(3 * rounds, scale, copies)
+        beside = _measure_async(4 * rounds, scale, copies)
     finally:
         torch.set_num_threads(threads)
     _publish(rates, beside, copies, json_file)
@@ -160,9 +160,11 @@ def _measure_async(rounds: int, scale: float, copies: int) -> Beside:
         beside.load_state_dict(waiting.state_dict())  # the same weights, memories, way to train
         beside.run_experiment(1)  # starts the learner's process
         contenders = {"waiting": UnderWay(waiting, epochs), "async": UnderWay(beside, epochs)}
-        rates = interleave(contenders, rounds)
+        with OtherLoad() as others:
+            rates = interleave(contenders, rounds)
     parts = contenders["waiting"]
-    return Beside(rates, ratio, statistics.median(parts.acting), statistics.median(parts.learning))
+    acting, learning = statistics.median(parts.acting), statistics.median(parts.learning)
+    return Beside(rates, ratio, acting, learning, others.cores)
 
 
 def _publish(rates: Rates, beside: Beside, copies: int, json_file: Path | None) -> None:
@@ -186,6 +188,7 @@ def _publish(rates: Rates, beside: Beside, copies: int, json_file: Path | None) 
         "async_replay_ratio": beside.replay_ratio,
         "acting_s": beside.acting,
         "learning_s": beside.learning,
+        "other_load": beside.other_load,
         **beside_sorrel,
     }
     rows = [
@@ -199,6 +202,7 @@ def _publish(rates: Rates, beside: Beside, copies: int, json_file: Path | None) 
         (f"acting and learning at replay ratio {beside.replay_ratio:.4f}", each),
         ("as much learning as acting, waiting", f"{median['waiting']:,.0f} turns/s"),
         ("the same, learning beside", f"{median['async']:,.0f}  ({saved:.0%} of the time saved)"),
+        ("cores that other programs took meanwhile", f"{beside.other_load:.1f}"),
         ("cleanup, 10 agents", f"{median['cleanup_10']:,.0f} turns/s"),
         (
             "beside Sorrel: acting, learning, cleanup",

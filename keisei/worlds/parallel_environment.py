@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -157,8 +158,9 @@ class ParallelEnvironment(Environment):
             if number not in self._groups:
                 self._groups[number] = self._form_groups(number, batches)
             for group in self._groups[number]:
-                group.worker.begin(group.state, _stacked(batches[group.first : group.last]))
-                group.under_way = True
+                with self._failures_counted():
+                    group.worker.begin(group.state, _stacked(batches[group.first : group.last]))
+                    group.under_way = True
         if not self.parallel.async_learning:
             self.finish()
 
@@ -178,25 +180,32 @@ class ParallelEnvironment(Environment):
         super().close()
 
     def _await_all(self) -> None:
-        """Wait for each worker; what fails or hangs is said and counted, and collection goes on."""
+        """Wait for each worker, and keep what it made until `finish` takes it over."""
         for group in self.groups:
-            if not group.under_way:
-                continue
-            group.under_way = False
-            try:
-                with self.trace.span("wait for the learner", "collector"):
-                    outcome = group.worker.finish(self.parallel.learner_timeout)
-            except TrainingFailed as error:
-                self.failed_trainings += 1
-                log.warning("%s; its agents keep their weights and go on", error)
-                continue
-            self.trace.add(group.worker.name, "train", outcome.start, outcome.end)
-            for row, agent in enumerate(group.agents):
-                self._ready[agent] = {
-                    "state": rows(outcome.state, row, row + 1),
-                    "loss": float(outcome.trained.losses[row]),
-                    "failed": int(outcome.trained.failed[row]),
-                }
+            if group.under_way:
+                group.under_way = False
+                with self._failures_counted():
+                    self._await(group)
+
+    def _await(self, group: Group) -> None:
+        with self.trace.span("wait for the learner", "collector"):
+            outcome = group.worker.finish(self.parallel.learner_timeout)
+        self.trace.add(group.worker.name, "train", outcome.start, outcome.end)
+        for row, agent in enumerate(group.agents):
+            self._ready[agent] = {
+                "state": rows(outcome.state, row, row + 1),
+                "loss": float(outcome.trained.losses[row]),
+                "failed": int(outcome.trained.failed[row]),
+            }
+
+    @contextmanager
+    def _failures_counted(self) -> Iterator[None]:
+        """What fails or hangs is said and counted, and collection goes on."""
+        try:
+            yield
+        except TrainingFailed as error:
+            self.failed_trainings += 1
+            log.warning("%s; its agents keep their weights and go on", error)
 
     def _form_groups(self, number: int, batches: list[Arrays]) -> list[Group]:
         """Who of a team is trained together, where, and in stacks of how many."""

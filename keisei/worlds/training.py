@@ -148,8 +148,8 @@ def memory_in_use() -> float:
 def measure_random(config: WorldRunConfig) -> list[float]:
     """What agents that act at random get in an episode, each: the line to beat."""
     settings = config.model_dump() | {"agents": ["random"], "copies": min(config.copies, 64)}
-    environment = build(WorldRunConfig.model_validate(settings))
-    results = environment.run_experiment(BASELINE_EPOCHS)
+    with build(WorldRunConfig.model_validate(settings)) as environment:
+        results = environment.run_experiment(BASELINE_EPOCHS)
     returns = np.mean([result.returns for result in results], axis=0)
     return [float(value) for value in returns]
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from keisei.worlds import make_environment
 from keisei.worlds.stack import clone
-from tests.worlds.conftest import SMALL, same, trajectory, weights_of
+from tests.worlds.conftest import same, trajectory, weights_of
 
 ASYNC = "parallel.async_learning=true"
 
@@ -85,10 +84,10 @@ def test_networks_of_different_shape_learn_in_processes_of_their_own(make):
         assert not torch.equal(old["w0"], new["w0"])
 
 
-def test_a_copy_of_a_world_lives_the_same_life_whatever_lives_beside_it():
-    few, many = (
-        trajectory(make_environment("treasure_hunt", [*SMALL, f"copies={n}"]), 20) for n in (1, 5)
-    )
+@pytest.mark.parametrize("world", ["treasure_hunt", "cleanup", "tag", "stag_hunt"])
+def test_a_copy_of_a_world_lives_the_same_life_whatever_lives_beside_it(make, world):
+    more = ["world_settings.hares=3"] if world == "stag_hunt" else []
+    few, many = (trajectory(make(*more, f"copies={n}", world=world), 40) for n in (1, 9))
     first_of_many = [[array[:, :1] for array in turn] for turn in many]
     assert same(few, first_of_many)
 

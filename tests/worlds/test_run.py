@@ -11,6 +11,9 @@ from typer.testing import CliRunner
 from keisei.cli import app
 from keisei.training.checkpoint import CheckpointStore
 from keisei.training.metrics import MetricsReader
+from keisei.training.run import Run
+from keisei.worlds.config import load_world_config
+from keisei.worlds.display import LiveView
 from keisei.worlds.training import WorldTraining
 
 TINY = [
@@ -87,6 +90,14 @@ def test_a_run_leaves_curves_a_trace_and_can_be_watched(keisei, tmp_path):
     assert "returns: agent 0" in keisei("watch", "a").stdout
     assert keisei("watch", "a", "--gif", "a.gif").exit_code == 0
     assert (tmp_path / "a.gif").read_bytes()[:3] == b"GIF"
+
+
+def test_a_live_view_that_was_never_started_can_be_stopped(tmp_path, monkeypatch):
+    """A run may fail before there is anything to show: its own error must be what is seen."""
+    monkeypatch.chdir(tmp_path)
+    config = load_world_config("tag", overrides=TINY)
+    training = WorldTraining(config, Run.create(tmp_path / "runs", "a", "world: tag\n"))
+    LiveView(training).stop()
 
 
 def test_the_debug_flag_trains_one_agent_after_another_in_one_thread(keisei, tmp_path):

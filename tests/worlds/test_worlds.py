@@ -179,6 +179,12 @@ def test_a_stag_falls_only_to_two_who_hunt_it_in_the_same_turn(stag_hunt):
     assert do(stag_hunt, "hunt", "hunt", "stay") == [5, 5, 0]
 
 
+def test_a_stag_that_stays_is_worth_its_reward_to_each_of_two_and_not_to_a_third(stag_hunt):
+    stag_hunt._next[0] = stag_hunt.prey[0]  # taken: by the stag itself
+    stand(stag_hunt, 2, 1, 3)
+    assert do(stag_hunt, "hunt", "hunt", "hunt") == [5, 5, 0]
+
+
 def test_a_hare_is_caught_alone(stag_hunt):
     assert do(stag_hunt, "stay", "stay", "hunt") == [0, 0, 0.5]
 
