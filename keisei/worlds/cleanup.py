@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from keisei.worlds.world import Entity, Ints, World, WorldSettings
+from keisei.worlds.world import Bools, Entity, Floats, Ints, World, WorldSettings
 
 
 class CleanupSettings(WorldSettings):
@@ -30,6 +30,9 @@ class CleanupSettings(WorldSettings):
     )
     start_dirt: float = Field(
         0.4, ge=0, le=1, description="Share of the river that is dirty at an episode's start."
+    )
+    shared_reward: float = Field(
+        0.0, ge=0, le=1, description="Share of every reward that all agents get in equal parts."
     )
 
 
@@ -96,3 +99,9 @@ class Cleanup(World):
         if cleaning.any():
             near = self.positions[agent][cleaning, None] + self._around
             self.put("river", near, self.grid[0][near] == self.code["dirt"])
+
+    def end_turn(self) -> tuple[Floats, Bools]:
+        share = self.settings.shared_reward
+        if share:
+            self.rewards += share * (self.rewards.mean(axis=0) - self.rewards)
+        return super().end_turn()
