@@ -28,9 +28,6 @@ class CleanupSettings(WorldSettings):
     dirt_limit: float = Field(
         0.4, gt=0, le=1, description="Share of dirty river at which no apple grows any more."
     )
-    start_dirt: float = Field(
-        0.4, ge=0, le=1, description="Share of the river that is dirty at an episode's start."
-    )
     shared_reward: float = Field(
         0.0, ge=0, le=1, description="Share of every reward that all agents get in equal parts."
     )
@@ -74,7 +71,7 @@ class Cleanup(World):
         self.build_walls()
         self.put("river", self.everywhere(self._river))
         self.put("orchard", self.everywhere(self._orchard))
-        dirty = int(np.ceil(self.settings.start_dirt * len(self._river)))
+        dirty = int(np.ceil(self.settings.dirt_limit * len(self._river)))
         self.put("dirt", self.draw_distinct(self._river, dirty))
         self.place_agents(self._land)
 
