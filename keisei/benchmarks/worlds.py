@@ -34,7 +34,7 @@ class Beside:
     replay_ratio: float  # at which both take as long
     acting: float  # seconds of an epoch, waiting
     learning: float
-    other_load: float  # cores that other programs took meanwhile
+    other_load: float  # cores that other programs took while both went on
 
 
 def collection(environment: Environment, turns: int) -> Contender:
@@ -71,13 +71,16 @@ class UnderWay:
         self.environment, self.epochs = environment, epochs
         self.acting: list[float] = []
         self.learning: list[float] = []  # what `train` takes: all of it, or handing it over
+        self.others: list[float] = []  # cores that other programs took meanwhile, in each round
 
     def __call__(self) -> tuple[int, float]:
         environment = self.environment
         environment.run_epoch()
-        for _ in range(self.epochs):
-            self.acting.append(seconds_of(environment.collect_epoch))
-            self.learning.append(seconds_of(environment.train))
+        with OtherLoad() as others:
+            for _ in range(self.epochs):
+                self.acting.append(seconds_of(environment.collect_epoch))
+                self.learning.append(seconds_of(environment.train))
+        self.others.append(others.cores)
         environment.finish()
         seconds = sum(self.acting[-self.epochs :]) + sum(self.learning[-self.epochs :])
         return self.epochs * environment.world.max_turns * environment.world.copies, seconds
@@ -160,11 +163,10 @@ def _measure_async(rounds: int, scale: float, copies: int) -> Beside:
         beside.load_state_dict(waiting.state_dict())  # the same weights, memories, way to train
         beside.run_experiment(1)  # starts the learner's process
         contenders = {"waiting": UnderWay(waiting, epochs), "async": UnderWay(beside, epochs)}
-        with OtherLoad() as others:
-            rates = interleave(contenders, rounds)
+        rates = interleave(contenders, rounds)
     parts = contenders["waiting"]
     acting, learning = statistics.median(parts.acting), statistics.median(parts.learning)
-    return Beside(rates, ratio, acting, learning, others.cores)
+    return Beside(rates, ratio, acting, learning, statistics.median(contenders["async"].others))
 
 
 def _publish(rates: Rates, beside: Beside, copies: int, json_file: Path | None) -> None:
@@ -202,7 +204,7 @@ def _publish(rates: Rates, beside: Beside, copies: int, json_file: Path | None) 
         (f"acting and learning at replay ratio {beside.replay_ratio:.4f}", each),
         ("as much learning as acting, waiting", f"{median['waiting']:,.0f} turns/s"),
         ("the same, learning beside", f"{median['async']:,.0f}  ({saved:.0%} of the time saved)"),
-        ("cores that other programs took meanwhile", f"{beside.other_load:.1f}"),
+        ("cores that other programs took from that", f"{beside.other_load:.1f}"),
         ("cleanup, 10 agents", f"{median['cleanup_10']:,.0f} turns/s"),
         (
             "beside Sorrel: acting, learning, cleanup",

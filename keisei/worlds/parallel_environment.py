@@ -174,10 +174,13 @@ class ParallelEnvironment(Environment):
                 self.losses[agent.index] = done["loss"]
 
     def close(self) -> None:
+        self._dissolve_groups()
+        super().close()
+
+    def _dissolve_groups(self) -> None:
         for group in self.groups:
             group.worker.close()
         self._groups = {}
-        super().close()
 
     def _await_all(self) -> None:
         """Wait for each worker, and keep what it made until `finish` takes it over."""
@@ -249,7 +252,7 @@ class ParallelEnvironment(Environment):
         return {**super().state_dict(), "ready": ready, "plans": plans}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._await_all()  # what was under way is of another past
+        self._dissolve_groups()  # what was under way is of another past
         super().load_state_dict(state)
         self._ready = dict(state["ready"])
         # Measured anew, they might change the last bits of the weights.

@@ -65,6 +65,18 @@ def test_a_state_that_was_kept_does_not_change_when_training_goes_on(make, mode)
         assert all(torch.equal(one[name], other[name]) for name in one)
 
 
+def test_a_loaded_state_is_trained_in_its_own_way_whatever_was_trained_before(make):
+    """Another size of the stacks might change the last bits of the weights."""
+    environment = make()
+    environment.run_experiment(1)
+    for chunk in (1, 2, 1):
+        state = environment.state_dict()
+        state["plans"][0]["chunk"] = chunk
+        environment.load_state_dict(state)
+        environment.run_experiment(1)
+        assert environment.groups[0].worker._chunk == chunk
+
+
 def test_every_mode_takes_as_many_training_steps(make):
     steps = []
     for options in (["parallel.enabled=false"], [], [ASYNC, "parallel.use_threads=true"]):
