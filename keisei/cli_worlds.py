@@ -72,7 +72,12 @@ def train(
 @worlds.command()
 def watch(
     run: Annotated[str, typer.Argument(help="A run's name or folder.")],
-    gif: Annotated[Optional[Path], typer.Option(help="Write the episode to this file.")] = None,  # noqa: UP045
+    film: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--film", "--gif", help="Write the episode to this .gif, or .mp4 (if ffmpeg is there)."
+        ),
+    ] = None,
     human: Annotated[
         Optional[int],  # noqa: UP045
         typer.Option(help="Play this agent yourself: w a s d, space, e, f; q ends."),
@@ -80,12 +85,12 @@ def watch(
     seed: Annotated[int, typer.Option(help="Another episode.")] = 0,
     speed: Annotated[float, typer.Option(help="Turns per second.", min=0.1)] = 8.0,
 ) -> None:
-    """Show an episode of a run's agents: live in the terminal, or as a GIF."""
+    """Show an episode of a run's agents: live in the terminal, or as a film."""
     from keisei.cli import readable_errors
     from keisei.worlds.watch import watch as show
 
     with readable_errors():
-        show(run, gif, human, seed, speed)
+        show(run, film, human, seed, speed)
 
 
 @worlds.command()

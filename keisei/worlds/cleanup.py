@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from keisei.worlds.world import Entity, Ints, World, WorldSettings
+from keisei.worlds.world import Bools, Entity, Floats, Ints, World, WorldSettings
 
 
 class CleanupSettings(WorldSettings):
@@ -27,6 +27,9 @@ class CleanupSettings(WorldSettings):
     )
     dirt_limit: float = Field(
         0.4, gt=0, le=1, description="Share of dirty river at which no apple grows any more."
+    )
+    shared_reward: float = Field(
+        0.0, ge=0, le=1, description="Share of every reward that all agents get in equal parts."
     )
 
 
@@ -93,3 +96,9 @@ class Cleanup(World):
         if cleaning.any():
             near = self.positions[agent][cleaning, None] + self._around
             self.put("river", near, self.grid[0][near] == self.code["dirt"])
+
+    def end_turn(self) -> tuple[Floats, Bools]:
+        share = self.settings.shared_reward
+        if share:
+            self.rewards += share * (self.rewards.mean(axis=0) - self.rewards)
+        return super().end_turn()

@@ -84,8 +84,11 @@ class Lines:
 class LiveView(Lines):
     """The first copy of the world, and what each agent gets, drawn anew after each epoch."""
 
-    def start(self) -> None:
+    def __init__(self, training: WorldTraining) -> None:
+        super().__init__(training)
         self._live = Live(console=Console(), refresh_per_second=4)
+
+    def start(self) -> None:
         self._live.start()
 
     def update(self, result: EpochResult) -> None:

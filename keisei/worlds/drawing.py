@@ -1,9 +1,7 @@
-"""A world as a picture, as coloured text, and an episode as a GIF."""
+"""A world as a picture, and as coloured text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -65,13 +63,6 @@ def _draw(brush: ImageDraw, shape: str, row: int, column: int, color: str) -> No
         x, y, reach = (left + right) / 2, (top + bottom) / 2, CELL / 2 - 2
         corners = [(x, y - reach), (x + reach, y), (x, y + reach), (x - reach, y)]
         brush.polygon(corners, fill=color, outline="#33333a")
-
-
-def write_gif(frames: Sequence[Image], path: Path, seconds_per_frame: float = 0.15) -> None:
-    """The frames as an animated GIF that begins again at its end."""
-    first, *others = frames
-    milliseconds = int(seconds_per_frame * 1000)
-    first.save(path, save_all=True, append_images=others, duration=milliseconds, loop=0)
 
 
 def colored_text(world: World, copy: int = 0) -> Text:

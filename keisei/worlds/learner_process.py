@@ -18,7 +18,7 @@ from keisei.training.parallel.worker_communicator import start_process
 from keisei.worlds.algorithm import Algorithm, Trained
 from keisei.worlds.learning import HereLearning, Outcome, TrainingFailed
 from keisei.worlds.memory import Arrays
-from keisei.worlds.stack import State, assign, clone
+from keisei.worlds.stack import State, assign
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,10 @@ class ProcessLearning(HereLearning):
             log.warning("the process of %s is gone, and another takes its place", self.name)
         if self.process is None or self.process.poll() is not None or steps > self._room:
             self.close()
-            self._start(state, batches)
+            try:
+                self._start(state, batches)
+            except OSError as error:  # no memory, no descriptor, no process to be had
+                raise TrainingFailed(f"{self.name} could not be started: {error}") from error
         assign(states_in(self._memory), state)
         for name, array in batches.items():
             self._memory[f"batch.{name}"][:, :steps] = array
@@ -92,7 +95,8 @@ class ProcessLearning(HereLearning):
         self._is_new = False
         if isinstance(answer, Failed):
             raise TrainingFailed(f"{self.name} failed: {answer.reason}")
-        return Outcome(clone(states_in(self._memory)), answer.trained, answer.start, answer.end)
+        # In place: nobody writes there before the next `begin`.
+        return Outcome(states_in(self._memory), answer.trained, answer.start, answer.end)
 
     def close(self) -> None:
         """End the process and give the memory back."""
@@ -116,11 +120,16 @@ class ProcessLearning(HereLearning):
             agents, _, *rest = array.shape
             layout[f"batch.{name}"] = ((agents, self._room, *rest), array.dtype)
         self._memory = SharedArrays(layout)
-        self.process, self._connection = start_process(
-            "keisei.worlds.learner_worker", {"memory": [self._memory.fd]}, START_TIMEOUT
-        )
-        self._connection.send(Welcome(self._algorithm, self._chunk, layout))
+        try:
+            self.process, self._connection = start_process(
+                "keisei.worlds.learner_worker", {"memory": [self._memory.fd]}, START_TIMEOUT
+            )
+        except OSError:
+            self._memory.close()
+            raise
         self._is_new = True
+        with contextlib.suppress(OSError):  # it is gone already: `finish` will see, and say so
+            self._connection.send(Welcome(self._algorithm, self._chunk, layout))
 
 
 def states_in(memory: SharedArrays) -> State:

@@ -10,6 +10,7 @@ from multiprocessing.connection import Connection
 
 import torch
 
+from keisei.core.runtime import keep_freed_memory
 from keisei.training.parallel.shared_memory import SharedArrays
 from keisei.worlds.learner_process import Done, Failed, Train, Welcome, batches_in, states_in
 from keisei.worlds.learning import train_chunks
@@ -44,6 +45,7 @@ def main() -> None:
     parser.add_argument("--memory", type=int)
     fds = parser.parse_args()
     torch.set_num_threads(1)
+    keep_freed_memory()
     with contextlib.suppress(EOFError, OSError):  # the parent is gone: nobody to work for
         serve(Connection(fds.connection), fds.memory)
 

@@ -29,7 +29,7 @@ class TrainingFailed(KeiseiError):
 class Outcome:
     """A training that is done."""
 
-    state: State
+    state: State  # good until the next training begins: whoever keeps it makes a copy
     trained: Trained
     start: float  # time.monotonic()
     end: float
@@ -57,14 +57,14 @@ class HereLearning:
         self._outcome: Outcome | None = None
 
     def begin(self, state: State, batches: Arrays) -> None:
-        """Start a training; `finish` gives what came of it."""
+        """Start a training, or raise `TrainingFailed`; `finish` gives what came of it."""
         start = time.monotonic()
         new = clone(state)
         trained = train_chunks(self._algorithm, new, batches, self._chunk)
         self._outcome = Outcome(new, trained, start, time.monotonic())
 
     def finish(self, timeout: float) -> Outcome:
-        """Wait until the training is done."""
+        """Wait until the training is done; raises `TrainingFailed` if nothing came of it."""
         assert self._outcome, "finish without begin"
         outcome, self._outcome = self._outcome, None
         return outcome

@@ -18,6 +18,7 @@ from keisei.errors import KeiseiError
 from keisei.random_streams import RandomStreams
 from keisei.worlds.algorithm import Algorithm
 from keisei.worlds.memory import Arrays, Buffer
+from keisei.worlds.stack import clone
 
 Ints = npt.NDArray[np.int64]
 
@@ -197,7 +198,7 @@ class Learner(Model):
 
     def state_dict(self) -> dict[str, Any]:
         return {
-            "state": dict(self.state),
+            "state": clone(self.state),
             "memory": self.memory.get_buffer_snapshot(),
             "streams": self.streams.state.copy(),
             "rng": self.rng.bit_generator.state,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from keisei.worlds.learning import HereLearning, ThreadLearning, TrainingFailed
 from keisei.worlds.memory import Arrays
 from keisei.worlds.models import Ints, Learner
 from keisei.worlds.registry import AnyWorld, make_world
-from keisei.worlds.stack import State, assign, join, rows
+from keisei.worlds.stack import State, assign, clone, join, rows
 
 log = logging.getLogger(__name__)
 
@@ -157,8 +158,9 @@ class ParallelEnvironment(Environment):
             if number not in self._groups:
                 self._groups[number] = self._form_groups(number, batches)
             for group in self._groups[number]:
-                group.worker.begin(group.state, _stacked(batches[group.first : group.last]))
-                group.under_way = True
+                with self._failures_counted():
+                    group.worker.begin(group.state, _stacked(batches[group.first : group.last]))
+                    group.under_way = True
         if not self.parallel.async_learning:
             self.finish()
 
@@ -172,31 +174,41 @@ class ParallelEnvironment(Environment):
                 self.losses[agent.index] = done["loss"]
 
     def close(self) -> None:
+        self._dissolve_groups()
+        super().close()
+
+    def _dissolve_groups(self) -> None:
         for group in self.groups:
             group.worker.close()
         self._groups = {}
-        super().close()
 
     def _await_all(self) -> None:
-        """Wait for each worker; what fails or hangs is said and counted, and collection goes on."""
+        """Wait for each worker, and keep what it made until `finish` takes it over."""
         for group in self.groups:
-            if not group.under_way:
-                continue
-            group.under_way = False
-            try:
-                with self.trace.span("wait for the learner", "collector"):
-                    outcome = group.worker.finish(self.parallel.learner_timeout)
-            except TrainingFailed as error:
-                self.failed_trainings += 1
-                log.warning("%s; its agents keep their weights and go on", error)
-                continue
-            self.trace.add(group.worker.name, "train", outcome.start, outcome.end)
-            for row, agent in enumerate(group.agents):
-                self._ready[agent] = {
-                    "state": rows(outcome.state, row, row + 1),
-                    "loss": float(outcome.trained.losses[row]),
-                    "failed": int(outcome.trained.failed[row]),
-                }
+            if group.under_way:
+                group.under_way = False
+                with self._failures_counted():
+                    self._await(group)
+
+    def _await(self, group: Group) -> None:
+        with self.trace.span("wait for the learner", "collector"):
+            outcome = group.worker.finish(self.parallel.learner_timeout)
+        self.trace.add(group.worker.name, "train", outcome.start, outcome.end)
+        for row, agent in enumerate(group.agents):
+            self._ready[agent] = {
+                "state": rows(outcome.state, row, row + 1),
+                "loss": float(outcome.trained.losses[row]),
+                "failed": int(outcome.trained.failed[row]),
+            }
+
+    @contextmanager
+    def _failures_counted(self) -> Iterator[None]:
+        """What fails or hangs is said and counted, and collection goes on."""
+        try:
+            yield
+        except TrainingFailed as error:
+            self.failed_trainings += 1
+            log.warning("%s; its agents keep their weights and go on", error)
 
     def _form_groups(self, number: int, batches: list[Arrays]) -> list[Group]:
         """Who of a team is trained together, where, and in stacks of how many."""
@@ -234,11 +246,13 @@ class ParallelEnvironment(Environment):
         """As in `Environment`; a training under way is waited for, and kept but not taken over."""
         self._await_all()
         plans = {number: asdict(plan) for number, plan in self._plans.items()}
-        beside = {"ready": dict(self._ready), "plans": plans}
-        return {**super().state_dict(), **beside}
+        ready = {
+            agent: {**done, "state": clone(done["state"])} for agent, done in self._ready.items()
+        }
+        return {**super().state_dict(), "ready": ready, "plans": plans}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._await_all()  # what was under way is of another past
+        self._dissolve_groups()  # what was under way is of another past
         super().load_state_dict(state)
         self._ready = dict(state["ready"])
         # Measured anew, they might change the last bits of the weights.

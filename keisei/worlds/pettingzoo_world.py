@@ -43,6 +43,7 @@ class PettingZooWorld:
         self.num_actions = [self._count_actions(agent) for agent in self.names]
         self.views = [self._view(agent) for agent in self.names]
         self.turn = 0
+        self.populated = False
         self._seen = [np.zeros((copies, *view.shape), view.dtype) for view in self.views]
 
     def reset(self) -> None:
@@ -50,9 +51,12 @@ class PettingZooWorld:
         self.turn = 0
         for copy in range(self.copies):
             self._reset(copy)
+        self.populated = True
 
     def begin_turn(self) -> None:
-        """The environments change when they are stepped."""
+        """Nothing but the first episode: the environments change when they are stepped."""
+        if not self.populated:
+            self.reset()
 
     def pov(self, agent: int | None = None) -> Any:
         """What an agent sees [copies, ...], or a list of what each agent sees."""
@@ -96,6 +100,7 @@ class PettingZooWorld:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()`, with a new episode."""
         self.streams.state = state["streams"].copy()
+        self.populated = False
 
     def close(self) -> None:
         """Close all copies."""

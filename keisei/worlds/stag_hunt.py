@@ -53,6 +53,7 @@ class StagHunt(World):
         self._kinds = ["stag"] * self.settings.stags + ["hare"] * self.settings.hares
         # Who was the first to hunt this prey in this turn: -1 for nobody.
         self._hunter: Ints = np.full((count, copies), -1)
+        self._next = self.prey.copy()  # where prey that is caught in this turn comes again
 
     def populate(self) -> None:
         self.build_walls()
@@ -66,6 +67,9 @@ class StagHunt(World):
 
     def transition(self) -> None:
         self._hunter[:] = -1
+        # Drawn every turn: what a copy draws must not depend on what is caught in another.
+        for number in range(len(self._kinds)):
+            self._next[number] = self.draw_from(self.inside)
 
     def act(self, agent: int, actions: Ints) -> None:
         self.walk(agent, self.ahead(agent, actions))
@@ -87,16 +91,13 @@ class StagHunt(World):
         together = beside & (first >= 0)
         self.rewards[agent, together] += self.settings.stag_reward
         self.rewards[first[together], together.nonzero()[0]] += self.settings.stag_reward
-        first[beside & ~together] = agent
+        first[beside] = np.where(together, -1, agent)[beside]
         self._comes_again(number, together)
 
     def _comes_again(self, number: int, caught: Bools) -> None:
-        """Move the prey to a free cell; if the one that is drawn is taken, it stays."""
-        if not caught.any():
-            return
-        there = self.draw_from(self.inside)
+        """Move the prey to the cell that was drawn; if that one is taken, it stays."""
+        there = self._next[number]
         caught = caught & self.is_free(there)
         self.grid[1][self.prey[number][caught]] = 0
         self.put(self._kinds[number], there, caught)
         self.prey[number][caught] = there[caught]
-        self._hunter[number][caught] = -1

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 import yaml
 
+from keisei.core.runtime import keep_freed_memory
 from keisei.errors import KeiseiError
 from keisei.training.checkpoint import CheckpointStore
 from keisei.training.metrics import MetricsStore, TensorBoardWriter
@@ -47,6 +48,7 @@ class WorldTraining:
     def __init__(self, config: WorldRunConfig, run: Run, trace_file: Path | None = None) -> None:
         self.config, self.run = config, run
         torch.set_num_threads(1)  # a second one would fight with the learners for their cores
+        keep_freed_memory()
         self.trace = Trace(trace_file)
         self.environment = build(config, self.trace)
         self.checkpoints = CheckpointStore(run.checkpoints_dir, config.keep_checkpoints)
@@ -146,8 +148,8 @@ def memory_in_use() -> float:
 def measure_random(config: WorldRunConfig) -> list[float]:
     """What agents that act at random get in an episode, each: the line to beat."""
     settings = config.model_dump() | {"agents": ["random"], "copies": min(config.copies, 64)}
-    environment = build(WorldRunConfig.model_validate(settings))
-    results = environment.run_experiment(BASELINE_EPOCHS)
+    with build(WorldRunConfig.model_validate(settings)) as environment:
+        results = environment.run_experiment(BASELINE_EPOCHS)
     returns = np.mean([result.returns for result in results], axis=0)
     return [float(value) for value in returns]
 

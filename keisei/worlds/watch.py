@@ -1,4 +1,4 @@
-"""Watching an episode of a run: live in the terminal, or as a GIF; a person may join in."""
+"""Watching an episode of a run: live in the terminal, or as a film; a person may join in."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from rich.text import Text
 from keisei.errors import KeiseiError
 from keisei.training.checkpoint import CheckpointStore
 from keisei.worlds.config import load_world_config
-from keisei.worlds.drawing import colored_text, picture, write_gif
+from keisei.worlds.drawing import colored_text, picture
 from keisei.worlds.environment import Environment
+from keisei.worlds.film import check_film, write_film
 from keisei.worlds.models import HumanModel, Learner
 from keisei.worlds.parallel_environment import build
 from keisei.worlds.training import open_run
@@ -51,40 +52,46 @@ def _join(environment: Environment, world: World, human: int) -> None:
 
 def watch(
     name: str,
-    gif: Path | None = None,
+    film: Path | None = None,
     human: int | None = None,
     seed: int = 0,
     turns_per_s: float = 8.0,
     console: Console | None = None,
 ) -> None:
-    """Show an episode; with `gif`, write it there instead."""
+    """Show an episode; with `film`, write it there instead."""
     console = console or Console()
+    if film is not None:
+        check_film(film)
     environment = load_episode(name, seed, human)
     world = environment.world
     assert isinstance(world, World)
     world.reset()
-    if gif is not None:
+    if film is not None:
         frames = [picture(world)]
         environment.on_turn = lambda: frames.append(picture(world))
         _play(environment)
-        write_gif(frames, gif)
-        console.print(f"{len(frames)} frames written to {gif}")
+        write_film(frames, film)
+        console.print(f"{len(frames)} frames written to {film}")
     elif console.is_terminal:
-        with Live(console=console, auto_refresh=False) as live:
-            pause = 0 if human is not None else 1 / turns_per_s
-
-            def show() -> None:
-                live.update(_view(environment, world), refresh=True)
-                time.sleep(pause)
-
-            environment.on_turn = show
-            live.update(_view(environment, world), refresh=True)
-            _play(environment)
+        _show(environment, world, console, pause=0 if human is not None else 1 / turns_per_s)
     else:
         _play(environment)
         console.print(str(world), markup=False, highlight=False)
     got = ", ".join(f"agent {i} {value:.1f}" for i, value in enumerate(environment.returns))
     console.print(f"returns: {got}")
+
+
+def _show(environment: Environment, world: World, console: Console, pause: float) -> None:
+    """Draw each turn in the terminal, with a pause after it."""
+    with Live(console=console, auto_refresh=False) as live:
+
+        def show() -> None:
+            live.update(_view(environment, world), refresh=True)
+            time.sleep(pause)
+
+        environment.on_turn = show
+        live.update(_view(environment, world), refresh=True)
+        _play(environment)
 
 
 def _play(environment: Environment) -> None:

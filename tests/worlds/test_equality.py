@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from keisei.worlds import make_environment
-from tests.worlds.conftest import SMALL, same, trajectory, weights_of
+from keisei.worlds.stack import clone
+from tests.worlds.conftest import same, trajectory, weights_of
 
 ASYNC = "parallel.async_learning=true"
 
@@ -49,6 +49,34 @@ def test_learning_beside_collecting_depends_on_the_seed_and_not_on_who_was_faste
     assert_equal_weights(threads, processes)
 
 
+@pytest.mark.parametrize(
+    "mode", [["parallel.enabled=false"], [ASYNC]], ids=["plain", "in a process"]
+)
+def test_a_state_that_was_kept_does_not_change_when_training_goes_on(make, mode):
+    environment = make(*mode)
+    for _ in range(2):
+        environment.run_epoch()
+    kept = environment.state_dict()
+    states = [model["state"] for model in kept["models"]]
+    states += [done["state"] for done in kept["ready"].values()]
+    before = [clone(state) for state in states]
+    environment.run_experiment(2)
+    for one, other in zip(before, states, strict=True):
+        assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_loaded_state_is_trained_in_its_own_way_whatever_was_trained_before(make):
+    """Another size of the stacks might change the last bits of the weights."""
+    environment = make()
+    environment.run_experiment(1)
+    for chunk in (1, 2, 1):
+        state = environment.state_dict()
+        state["plans"][0]["chunk"] = chunk
+        environment.load_state_dict(state)
+        environment.run_experiment(1)
+        assert environment.groups[0].worker._chunk == chunk
+
+
 def test_every_mode_takes_as_many_training_steps(make):
     steps = []
     for options in (["parallel.enabled=false"], [], [ASYNC, "parallel.use_threads=true"]):
@@ -68,10 +96,10 @@ def test_networks_of_different_shape_learn_in_processes_of_their_own(make):
         assert not torch.equal(old["w0"], new["w0"])
 
 
-def test_a_copy_of_a_world_lives_the_same_life_whatever_lives_beside_it():
-    few, many = (
-        trajectory(make_environment("treasure_hunt", [*SMALL, f"copies={n}"]), 20) for n in (1, 5)
-    )
+@pytest.mark.parametrize("world", ["treasure_hunt", "cleanup", "tag", "stag_hunt"])
+def test_a_copy_of_a_world_lives_the_same_life_whatever_lives_beside_it(make, world):
+    more = ["world_settings.hares=3"] if world == "stag_hunt" else []
+    few, many = (trajectory(make(*more, f"copies={n}", world=world), 40) for n in (1, 9))
     first_of_many = [[array[:, :1] for array in turn] for turn in many]
     assert same(few, first_of_many)
 

@@ -1,7 +1,9 @@
 """What breaks is said and counted; the others go on."""
 
 import os
+import resource
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -70,6 +72,34 @@ def test_a_hung_learner_process_meets_its_timeout(make, caplog):
     assert environment.failed_trainings == 1
     assert "did not end within" in caplog.text
     process.wait(timeout=60)  # not left behind
+
+
+def test_a_learner_process_that_cannot_start_is_reported_and_collection_goes_on(
+    make, caplog, monkeypatch
+):
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    environment = make(ASYNC)
+    assert len(environment.run_experiment(3)) == 3
+    assert environment.failed_trainings == 3
+    assert "was killed or crashed" in caplog.text
+
+
+def test_no_room_for_a_learners_memory_is_reported_and_collection_goes_on(
+    make, caplog, monkeypatch
+):
+    environment = make(ASYNC)
+    environment.run_experiment(1)
+    environment.groups[0].worker.close()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))  # no descriptor is left
+    try:
+        environment.run_experiment(1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert environment.failed_trainings == 1
+    assert "could not be started" in caplog.text
+    environment.run_experiment(1)
+    assert environment.failed_trainings == 1
 
 
 class Stubborn(DoubleDQN):

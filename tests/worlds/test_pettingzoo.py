@@ -42,6 +42,12 @@ def test_an_environment_that_ends_early_begins_again_and_says_done():
     assert dones == [False, False, True, False, False, True, True]
 
 
+def test_a_first_turn_begins_an_episode_by_itself():
+    with make_environment(SPREAD, QUICK) as environment:
+        environment.take_turn()
+        assert environment.world.turn == 1
+
+
 def test_what_does_not_fit_is_one_clear_line():
     with pytest.raises(KeiseiError, match="turn_order=simultaneous"):
         make_environment(SPREAD, [*QUICK, "turn_order=sequential"]).run_experiment(1)

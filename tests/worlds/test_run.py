@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 
 import pytest
@@ -9,8 +10,15 @@ import torch
 from typer.testing import CliRunner
 
 from keisei.cli import app
+from keisei.errors import KeiseiError
 from keisei.training.checkpoint import CheckpointStore
 from keisei.training.metrics import MetricsReader
+from keisei.training.run import Run
+from keisei.worlds.config import load_world_config
+from keisei.worlds.display import LiveView
+from keisei.worlds.drawing import picture
+from keisei.worlds.film import write_film
+from keisei.worlds.tag import Tag
 from keisei.worlds.training import WorldTraining
 
 TINY = [
@@ -85,8 +93,68 @@ def test_a_run_leaves_curves_a_trace_and_can_be_watched(keisei, tmp_path):
     events = json.loads((tmp_path / "trace.json").read_text())
     assert {"epoch 0", "train"} <= {event["name"] for event in events}
     assert "returns: agent 0" in keisei("watch", "a").stdout
-    assert keisei("watch", "a", "--gif", "a.gif").exit_code == 0
+    assert keisei("watch", "a", "--film", "a.gif").exit_code == 0
     assert (tmp_path / "a.gif").read_bytes()[:3] == b"GIF"
+
+
+def test_a_film_is_refused_before_the_episode_is_played(keisei, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    for name, said in (
+        ("a.mp4", "an MP4 needs the program ffmpeg; install it, or write a .gif"),
+        ("a.avi", "ends in .gif or .mp4"),
+        ("nowhere/a.gif", "there is no folder nowhere"),
+    ):
+        done = keisei("watch", "no_run", "--film", name)
+        assert done.exit_code == 2
+        assert said in " ".join(done.stderr.split())
+
+
+def frames(count=5):
+    world = Tag(seed=1)
+    world.reset()
+    return [picture(world)] * count
+
+
+@pytest.mark.skipif(not shutil.which("ffmpeg"), reason="the program ffmpeg writes MP4s")
+def test_an_episode_becomes_an_mp4(tmp_path):
+    write_film(frames(), tmp_path / "a.mp4")
+    assert (tmp_path / "a.mp4").read_bytes()[4:8] == b"ftyp"
+
+
+@pytest.fixture
+def ffmpeg(tmp_path, monkeypatch):
+    """Puts a program in ffmpeg's place."""
+
+    def put(script):
+        program = tmp_path / "bin" / "ffmpeg"
+        program.parent.mkdir()
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+    return put
+
+
+def test_ffmpeg_gets_every_pixel_and_the_file_appears_whole(tmp_path, ffmpeg):
+    ffmpeg('for name; do :; done; cat > "$name"')  # the last argument is the file
+    write_film(frames(), tmp_path / "a.mp4")
+    pixels = (tmp_path / "a.mp4").read_bytes()
+    assert pixels == b"".join(frame.tobytes() for frame in frames())
+
+
+def test_what_ffmpeg_complains_about_is_said_and_nothing_is_left(tmp_path, ffmpeg):
+    ffmpeg("cat > /dev/null; echo no codec >&2; exit 1")
+    with pytest.raises(KeiseiError, match="ffmpeg failed: no codec"):
+        write_film(frames(), tmp_path / "a.mp4")
+    assert [path.name for path in tmp_path.iterdir()] == ["bin"]
+
+
+def test_a_live_view_that_was_never_started_can_be_stopped(tmp_path, monkeypatch):
+    """A run may fail before there is anything to show: its own error must be what is seen."""
+    monkeypatch.chdir(tmp_path)
+    config = load_world_config("tag", overrides=TINY)
+    training = WorldTraining(config, Run.create(tmp_path / "runs", "a", "world: tag\n"))
+    LiveView(training).stop()
 
 
 def test_the_debug_flag_trains_one_agent_after_another_in_one_thread(keisei, tmp_path):

@@ -137,6 +137,16 @@ def test_an_apple_is_worth_one():
     assert do(world, "down") == [1]
 
 
+@pytest.mark.parametrize(
+    ("share", "rewards"), [(0, [1, 0, 0, 0]), (0.5, [0.625] + [0.125] * 3), (1, [0.25] * 4)]
+)
+def test_what_is_shared_is_divided_among_all(share, rewards):
+    world = started(Cleanup, height=9, width=12, num_agents=4, shared_reward=share)
+    clear(world)
+    world.put("apple", here(world, 2, 1))
+    assert do(world, "down", "stay", "stay", "stay") == rewards
+
+
 def test_who_is_tagged_loses_what_the_tagger_gets_and_is_it_after_a_pause():
     world = started(Tag, pillars=0, pause=2, num_agents=3)
     clear(world)
@@ -177,6 +187,12 @@ def test_a_stag_falls_only_to_two_who_hunt_it_in_the_same_turn(stag_hunt):
     assert do(stag_hunt, "stay", "hunt", "stay") == [0, 0, 0]
     stag_hunt.begin_turn()
     assert do(stag_hunt, "hunt", "hunt", "stay") == [5, 5, 0]
+
+
+def test_a_stag_that_stays_is_worth_its_reward_to_each_of_two_and_not_to_a_third(stag_hunt):
+    stag_hunt._next[0] = stag_hunt.prey[0]  # taken: by the stag itself
+    stand(stag_hunt, 2, 1, 3)
+    assert do(stag_hunt, "hunt", "hunt", "hunt") == [5, 5, 0]
 
 
 def test_a_hare_is_caught_alone(stag_hunt):
