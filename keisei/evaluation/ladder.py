@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from keisei.errors import KeiseiError
 from keisei.evaluation.contestants import open_player, resolve
 from keisei.evaluation.evaluate import MatchSettings, open_pair, play_in_batches
 from keisei.evaluation.match import MatchResult
+from keisei.evaluation.players import Player
 from keisei.evaluation.ratings import PRIOR_ELO, Ratings, Score, next_pairs, rate
 from keisei.pool import Pool, open_ray_pool
 from keisei.training.checkpoint import CheckpointStore
@@ -31,7 +32,10 @@ Pair = tuple[str, str]
 
 ANCHOR = "random"
 FAIRY_STOCKFISH = Path("/usr/games/fairy-stockfish")
+GPS_SHOGI = Path("/usr/games/gpsusi")
 _FAIRY = f"usi:{FAIRY_STOCKFISH}"
+_GPS = f"usi:{GPS_SHOGI},Thread=1,processes=1"
+NEAR = 400.0  # Elo; from so far below the strongest reference, a stronger one is worth its games
 # Weak to strong. A player that wins every game against the next one says nothing of the distance:
 # the mixtures with random moves are the steps between.
 REFERENCES = {
@@ -48,6 +52,13 @@ ENGINES = {  # where Fairy-Stockfish is installed (Debian: apt install fairy-sto
     "fairy d1, 50 % random": f"{_FAIRY},go=depth 1,random=50",
     "fairy d1, 25 % random": f"{_FAIRY},go=depth 1,random=25",
     "fairy d1": f"{_FAIRY},go=depth 1",
+}
+# They join one by one, when somebody of the run comes near the strongest that is there.
+STRONGER = {
+    **{f"fairy d{depth}": f"{_FAIRY},go=depth {depth}" for depth in (2, 3, 4, 6, 8)},
+    "fairy 20,000 nodes": f"{_FAIRY},go=nodes 20000",
+    # It aborts when it is told a depth; loading takes it 100 MB and some seconds.
+    "gpsshogi d4": f"{_GPS},go=byoyomi 10000,LimitDepth=4,BookDepth=0",
 }
 
 
@@ -157,6 +168,12 @@ def find_entries(run: Run, settings: LadderSettings) -> list[Entry]:
     return entries
 
 
+def find_stronger() -> list[Entry]:
+    """References for strong networks, weak to strong: those that are installed."""
+    installed = {"fairy": FAIRY_STOCKFISH.is_file(), "gpsshogi": GPS_SHOGI.is_file()}
+    return [Entry(n, text) for n, text in STRONGER.items() if installed[n.partition(" ")[0]]]
+
+
 def _entry(name: str, path: Path, how: str, steps: int, cpu_hours: float) -> Entry:
     return Entry(name, f"{path}{how}", steps, cpu_hours)
 
@@ -181,9 +198,13 @@ def climb(
     path: Path,
     tell: Callable[[str], None] | None = None,
     ray: str | None = None,
+    stronger: Sequence[Entry] = (),
 ) -> None:
-    """Play among the entries until games or minutes are used up; store and tell every match."""
-    entries = list(entries)
+    """Play among the entries until games or minutes are used up; store and tell every match.
+
+    The `stronger` ones join when they are needed.
+    """
+    entries, reserve = list(entries), list(stronger)
     for entry in entries:
         ladder.entries[entry.name] = entry
     end = time.monotonic() + settings.minutes * 60
@@ -200,10 +221,13 @@ def climb(
             if tell:
                 tell(f"{one} - {two}: +{result.wins} ={result.draws} -{result.losses}")
 
-    with _open_pool(entries, settings, ray) as pool:
+    with _open_pool([*entries, *reserve], settings, ray) as pool:
         while left >= 2 and time.monotonic() < end:
             if any(begun.values()) and not all(map(ladder.games_of, ladder.entries)):
                 count_finished(wait_for_all=True)  # who has no result yet cannot be paired
+            if reserve and _is_near_the_top(ladder, entries):
+                entries.append(reserve.pop(0))
+                ladder.entries[entries[-1].name] = entries[-1]
             for pair in _pairs_to_play(ladder, entries):
                 games = min(settings.batch, left - left % 2)
                 if games < 2 or time.monotonic() >= end:
@@ -227,12 +251,15 @@ def _open_pool(
         with open_ray_pool(ray, partial(_play_on_cluster, names)) as pool:
             yield pool
         return
+    seeds = {entry.name: settings.seed + n for n, entry in enumerate(entries)}
+    names = {entry.name: entry.contestant for entry in entries}
     with ExitStack() as open_players:
-        players = {
-            entry.name: open_players.enter_context(open_player(entry.contestant, settings.seed + n))
-            for n, entry in enumerate(entries)
-        }
-        yield Pool(lambda one, two, match: play_in_batches(players[one], players[two], match))
+
+        @cache  # opened when it first plays, and kept
+        def player(name: str) -> Player:
+            return open_players.enter_context(open_player(names[name], seeds[name]))
+
+        yield Pool(lambda one, two, match: play_in_batches(player(one), player(two), match))
 
 
 def _play_on_cluster(
@@ -240,6 +267,15 @@ def _play_on_cluster(
 ) -> MatchResult:
     with open_pair(contestants[one], contestants[two], settings) as players:
         return play_in_batches(*players, settings)
+
+
+def _is_near_the_top(ladder: Ladder, entries: list[Entry]) -> bool:
+    """Is somebody of the run nearly as strong as the strongest reference?"""
+    ratings = ladder.ratings()
+    rated = [entry for entry in entries if entry.name in ratings]
+    ours = [ratings[entry.name].elo for entry in rated if entry.steps is not None]
+    top = max((ratings[e.name].elo for e in rated if e.steps is None), default=0.0)
+    return len(rated) == len(entries) and bool(ours) and max(ours) > top - NEAR
 
 
 def _pairs_to_play(ladder: Ladder, entries: list[Entry]) -> list[Pair]:

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from keisei.evaluation.ladder import Ladder, LadderSettings, climb, find_entries
+from keisei.evaluation.ladder import Ladder, LadderSettings, climb, find_entries, find_stronger
 from keisei.evaluation.ratings import PRIOR_ELO, Rating, ranked
 from keisei.training.run import Run, RunError
 
@@ -30,7 +30,8 @@ def run_ladder(
         going = watch and in_training(run)
         seen = _newest(run)
         ladder = Ladder.load(path)
-        climb(ladder, find_entries(run, settings), settings, path, console.print, ray)
+        pool = find_entries(run, settings)
+        climb(ladder, pool, settings, path, console.print, ray, find_stronger())
         ladder.save(path)
         console.print(table(ladder))
         picture = run.folder / "ladder.png"

@@ -67,11 +67,26 @@ def test_checkpoints_are_in_the_pool_with_what_went_into_them(run):
 
 def test_the_command_stores_ratings_and_draws_a_picture(run, monkeypatch, capsys):
     monkeypatch.setattr("keisei.evaluation.ladder.ENGINES", {})  # engines have their own tests
+    monkeypatch.setattr("keisei.evaluation.ladder.STRONGER", {})
     settings = LadderSettings(checkpoints=2, games=24, minutes=1, batch=2)
     run_ladder(str(run.folder), run.folder.parent, settings, watch=False)
     assert (run.folder / "ladder.png").read_bytes()[:4] == b"\x89PNG"
     assert "random" in capsys.readouterr().out
     assert Ladder.load(run.folder / "ladder.json").games_of("step 200")
+
+
+def test_a_stronger_reference_joins_when_somebody_of_the_run_comes_near_the_top(tmp_path):
+    mine = Entry("mine", "greedy,random=50", steps=100)
+    pool = [Entry("random", "random"), Entry("mix", "greedy,random=60"), mine]
+    stronger = [Entry("greedy", "greedy"), Entry("out of reach", "greedy,name=unknown")]
+    ladder = Ladder()
+    settings = LadderSettings(games=64, minutes=1)
+    climb(ladder, pool, settings, tmp_path / "ladder.json", stronger=stronger)
+    assert ladder.games_of("greedy") >= 16
+    weak = [Entry("random", "random"), Entry("greedy", "greedy"), Entry("me", "random", steps=1)]
+    ladder = Ladder()
+    climb(ladder, weak, settings, tmp_path / "weak.json", stronger=stronger[1:])
+    assert "out of reach" not in ladder.entries
 
 
 def test_a_ladder_without_checkpoints_can_be_shown(tmp_path):
