@@ -131,6 +131,42 @@ class Run:
             folder.mkdir(exist_ok=True)
 
 
+def is_training(folder: Path) -> bool:
+    """Does a process hold the lock of the run in `folder`?
+
+    It only looks: were the lock tried, a training that starts at that moment would be refused.
+    """
+    lock = folder / "lock"
+    try:
+        pid, inode = int(lock.read_text()), lock.stat().st_ino
+    except (OSError, ValueError):
+        return False
+    try:
+        locks = Path("/proc/locks").read_text()
+    except OSError:  # not Linux; after a crash, a new process may have the same number
+        return is_alive(pid)
+    # "1: FLOCK  ADVISORY  WRITE 19459 fe:00:5636381 0 EOF"
+    held = (line.split() for line in locks.splitlines())
+    return any(
+        row[1] == "FLOCK" and row[4] == str(pid) and row[5].rpartition(":")[2] == str(inode)
+        for row in held
+        if len(row) > 5
+    )
+
+
+def is_alive(pid: int) -> bool:
+    """Is there a process of this number?"""
+    if os.name == "nt":  # there os.kill(pid, 0) is no question but a kill
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it lives and belongs to another user
+        return True
+    return True
+
+
 def _check_name(name: str) -> None:
     if not name.strip():
         raise RunError("a run's name must not be empty")
