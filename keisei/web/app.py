@@ -15,19 +15,24 @@ from fastapi import APIRouter, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import StreamingResponse
 from starlette.staticfiles import StaticFiles
 
 from keisei import __version__
 from keisei.errors import KeiseiError
 from keisei.web import schema
 from keisei.web.curves import series
+from keisei.web.events import Hub
 from keisei.web.games import RunGames
-from keisei.web.networks import Networks
+from keisei.web.live import RunsWatch, RunWatch
+from keisei.web.networks import Networks, shipped_model
 from keisei.web.play import Table
 from keisei.web.positions import handicaps, look_at, start_sfen
 from keisei.web.runs import RunsFolder
 from keisei.web.security import Access, Guard
 from keisei.web.threads import Threads, WebError
+from keisei.web.worlds import Episodes
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +46,12 @@ Format = Annotated[Literal["kif", "csa"], Query(alias="format")]
 Number = Annotated[int, Query(ge=0, le=2**31)]
 
 
+class EventStream(StreamingResponse):
+    """Server-sent events."""
+
+    media_type = "text/event-stream"
+
+
 class Server:
     """What all addresses share."""
 
@@ -50,15 +61,24 @@ class Server:
         self.runs = RunsFolder(runs_dir)
         self.networks = Networks()
         self.games = RunGames(self.runs, self.networks)
+        self.episodes = Episodes(self.runs)
         self.table = Table(self.runs, self.networks, self.closing.is_set)
         self.reading = Threads("reading", 4, waiting=100)
         self.thinking = Threads("thinking", 2, waiting=16)
+        self.watching = Threads("watching", 2, waiting=100)
+        self.hub = Hub()
+
+    @property
+    def busy(self) -> bool:
+        """Is a thread still at work?"""
+        return any(threads.busy for threads in (self.reading, self.thinking, self.watching))
 
     def close(self) -> None:
         """End what is under way."""
         self.closing.set()
-        self.reading.close()
-        self.thinking.close()
+        self.hub.close()
+        for threads in (self.reading, self.thinking, self.watching):
+            threads.close()
 
 
 def create_app(runs_dir: Path, access: Access | None = None) -> FastAPI:
@@ -87,6 +107,7 @@ def create_app(runs_dir: Path, access: Access | None = None) -> FastAPI:
     app.include_router(_run_routes(server))
     app.include_router(_play_routes(server))
     app.mount("/", StaticFiles(directory=STATIC, html=True, check_dir=False))
+    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)  # not of streams
     app.add_middleware(Guard, access=server.access)
     return app
 
@@ -129,7 +150,7 @@ def _general_routes(server: Server) -> APIRouter:
     async def info() -> schema.Info:
         return schema.Info(
             version=__version__,
-            model=await server.thinking.run(server.networks.shipped),
+            model=shipped_model(),
             handicaps=handicaps(),
             token_required=server.access.token is not None,
         )
@@ -149,6 +170,11 @@ def _run_routes(server: Server) -> APIRouter:
     async def all_runs() -> schema.RunList:
         return schema.RunList(runs=await read(runs.rows))
 
+    @routes.get("/stream", response_class=EventStream)
+    async def watch_all() -> Response:
+        watch = RunsWatch(runs, server.watching)
+        return EventStream(server.hub.open("all runs", lambda: watch.look))
+
     @routes.get("/{run}")
     async def one_run(run: str) -> schema.RunDetail:
         return await read(runs.detail, run)
@@ -160,6 +186,12 @@ def _run_routes(server: Server) -> APIRouter:
         points: Annotated[int, Query(ge=2, le=5000)] = 400,
     ) -> schema.SeriesAnswer:
         return await read(series, runs, run, name, points)
+
+    @routes.get("/{run}/stream", response_class=EventStream)
+    async def watch_one(run: str) -> Response:
+        await read(runs.open, run)
+        watch = RunWatch(runs, server.networks, server.watching, run)
+        return EventStream(server.hub.open(("run", run), lambda: watch.look))
 
     @routes.get("/{run}/games")
     async def list_games(
@@ -180,6 +212,10 @@ def _run_routes(server: Server) -> APIRouter:
     @routes.get("/{run}/games/{number}/record", response_class=Response)
     async def game_record(run: str, number: int, form: Format = "kif") -> Response:
         return _file(*await read(games.record, run, number, form), form)
+
+    @routes.get("/{run}/episode")
+    async def episode(run: str, seed: Number = 0) -> schema.Episode:
+        return await server.thinking.run(server.episodes.play, run, seed)
 
     return routes
 

@@ -6,6 +6,7 @@ Checkpoints are read without running code from them (see `keisei.training.checkp
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -33,6 +34,15 @@ def shipped_path() -> Path | None:
     """The checkpoint of the network that comes with Keisei, if there is one."""
     folder = Path(__file__).parent.parent / "models"
     return next(iter(sorted(folder.glob("*.pt"), reverse=True)), None)
+
+
+def shipped_model() -> Model | None:
+    """The network that comes with Keisei, as its file's name tells (it is not loaded)."""
+    path = shipped_path()
+    if path is None:
+        return None
+    digits = re.search(r"step_?(\d+)", path.stem)
+    return Model(name=path.stem, steps=int(digits[1]) if digits else None)
 
 
 class View(NamedTuple):
@@ -127,11 +137,6 @@ class Networks:
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
             return self._kept[key]
-
-    def shipped(self) -> Model | None:
-        """The network that comes with Keisei, if there is one."""
-        path = shipped_path()
-        return Model(name=path.stem, steps=self.load(path).steps) if path else None
 
 
 def _load(path: Path) -> Trained:

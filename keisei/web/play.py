@@ -14,7 +14,7 @@ from keisei.shogi import IllegalActionError, Outcome, ShogiGame
 from keisei.shogi.actions import Turn
 from keisei.shogi.records import GameRecord, record_bytes
 from keisei.web.clock import Clock
-from keisei.web.networks import Networks, shipped_path, view_of
+from keisei.web.networks import Networks, shipped_model, shipped_path, view_of
 from keisei.web.positions import named_moves, other, playable, replay
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import Hint, NewGame, PlayedGame, PlayerList, PlayerRow, Result
@@ -71,7 +71,7 @@ class Table:
     def players(self) -> PlayerList:
         """The shipped network, and the checkpoints of all Shogi runs, newest first per run."""
         players = []
-        shipped = self._networks.shipped()
+        shipped = shipped_model()
         if shipped:
             label = f"{AGENT} ({shipped.name})"
             players.append(PlayerRow(id="shipped", label=label, steps=shipped.steps))

@@ -58,23 +58,14 @@ class RunsFolder:
     def names(self) -> list[str]:
         """The names of all runs, newest folder first; also of broken ones."""
         try:
-            folders = [path for path in self.root.iterdir() if self._looks_like_a_run(path)]
+            folders = [path for path in self.root.iterdir() if _looks_like_a_run(path)]
         except FileNotFoundError:
             return []  # the first training makes it
         return [path.name for path in sorted(folders, key=_changed, reverse=True)]
 
-    @staticmethod
-    def _looks_like_a_run(path: Path) -> bool:
-        if path.name.startswith("."):
-            return False
-        try:
-            return path.is_dir() and any((path / part).exists() for part in _PARTS)
-        except OSError:  # it may not be looked into
-            return path.is_dir()
-
     def open(self, name: str) -> Run:
         """The run of that name; what is not a run right here does not exist."""
-        if name not in self.names():
+        if Path(name).name != name or not _looks_like_a_run(self.root / name):
             raise NotFound(f"there is no run {name!r} in {self.root}")
         return Run(self.inside(self.root / name))
 
@@ -242,6 +233,21 @@ class RunsFolder:
         with ExitStack() as stack:
             reader = self._reader(self.open(name), stack)
             return _update(row, reader, 20) if reader else nothing
+
+
+def _looks_like_a_run(path: Path) -> bool:
+    """Also a folder that may not be looked into: its row says so."""
+    if path.name.startswith("."):
+        return False
+    try:
+        if not path.is_dir():
+            return False
+    except (OSError, ValueError):  # no name of a file
+        return False
+    try:
+        return any((path / part).exists() for part in _PARTS)
+    except OSError:
+        return True
 
 
 def _update(row: RunRow, reader: MetricsReader, events: int) -> RunUpdate:

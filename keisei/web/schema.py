@@ -300,15 +300,19 @@ class Hint(Message):
 class LegendEntry(Message):
     """What a number in a frame's cells means."""
 
+    model_config = ConfigDict(extra="ignore")  # of an entity, what is needed to draw it
+
     name: str
     color: str
     symbol: str
-    shape: str
+    shape: Literal["square", "circle", "diamond"]
+    layer: int
 
 
 class Frame(Message):
-    """A turn: the uppermost thing in each cell, where the agents are, what each got."""
+    """A turn: the lowest and the uppermost thing of each cell, the agents, what each got."""
 
+    ground: list[list[int]]
     cells: list[list[int]]
     agents: list[tuple[int, int, str | None]]
     rewards: list[float]
@@ -339,7 +343,7 @@ class Model(Message):
     """The network that comes with Keisei."""
 
     name: str
-    steps: int
+    steps: int | None
 
 
 class Info(Message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import webbrowser
@@ -55,7 +56,12 @@ def serve(
             limit_concurrency=MAX_CONNECTIONS,
             timeout_graceful_shutdown=1,
         )
-        _Uvicorn(config, app.state.server).run(sockets=[listening])
+        server: Server = app.state.server
+        try:
+            _Uvicorn(config, server).run(sockets=[listening])
+        finally:
+            if server.busy:  # Python would wait for threads that load a network or think
+                os._exit(130)
 
 
 def _listen(host: str, port: int) -> socket.socket:

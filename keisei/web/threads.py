@@ -51,9 +51,12 @@ class Threads:
         self._name = name
         self._limit = count + waiting
         self._under_way = 0
+        self._closed = False
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call the function in a thread, or raise `Busy`."""
+        if self._closed:
+            raise Busy("the server is stopping")
         if self._under_way >= self._limit:
             raise Busy(f"the server has too much to do ({self._name})")
         self._under_way += 1
@@ -70,8 +73,14 @@ class Threads:
     def _count_done(self, _: object) -> None:
         self._under_way -= 1
 
+    @property
+    def busy(self) -> bool:
+        """Is something under way?"""
+        return self._under_way > 0
+
     def close(self) -> None:
         """Begin nothing more."""
+        self._closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
