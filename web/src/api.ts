@@ -150,7 +150,7 @@ export interface PlayedGame {
 
 export interface Info {
   version: string;
-  model: { name: string; steps: number } | null;
+  model: { name: string; steps: number | null } | null;
   handicaps: { name: string; label: string; sfen: string }[];
 }
 
@@ -159,6 +159,7 @@ export interface Episode {
   width: number;
   legend: { name: string; color: string; symbol: string; shape: "square" | "circle" | "diamond" }[];
   agents: number;
+  agent_colors: string[];
   frames: {
     ground?: number[][];
     cells: number[][];

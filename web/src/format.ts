@@ -22,7 +22,7 @@ export function short(value: Maybe): string {
 }
 
 function trim(value: number): string {
-  return value.toPrecision(3).replace(/\.?0+$/, "");
+  return String(Number(value.toPrecision(3)));
 }
 
 /** A measured number with three digits that count. */
@@ -33,6 +33,11 @@ export function number(value: Maybe): string {
   if (size >= 1000) return whole.format(value);
   if (size < 0.001) return value.toExponential(1).replace("e-", "e−").replace(/^-/, "−");
   return value.toPrecision(3).replace(/^-/, "−");
+}
+
+/** A number on an axis: no more digits than it needs. */
+export function tick(value: number): string {
+  return Math.abs(value) >= 1000 ? short(value) : String(Number(value.toPrecision(6))).replace(/^-/, "−");
 }
 
 export function percent(value: Maybe): string {
@@ -63,5 +68,5 @@ export function clockTime(seconds: number): string {
 }
 
 export function timeOfDay(time: number): string {
-  return new Date(time * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  return new Date(time * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 }

@@ -1,7 +1,7 @@
 /** A chart of some metrics over steps. It is drawn by uPlot, only when it is seen and has changed. */
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { number, short } from "../format";
+import { number, percent, short, tick } from "../format";
 import { useDark } from "../store";
 import { type Line, type Shape, tableOf } from "./table";
 
@@ -161,8 +161,8 @@ function optionsOf({ width, height, lines, shape, format, range, sync }: Drawing
     },
     scales: { x: { time: false }, y: { range: (_, low, high) => yRange(low, high, range) } },
     axes: [
-      { ...axis, size: 26, gap: 4, space: 70, values: (_, ticks) => ticks.map((tick) => short(tick)) },
-      { ...axis, size: 46, gap: 4, space: 34, values: (_, ticks) => ticks.map((tick) => format(tick)) },
+      { ...axis, size: 26, gap: 4, space: 70, values: (_, steps) => steps.map((step) => short(step)) },
+      { ...axis, size: 46, gap: 4, space: 34, values: (_, values) => values.map(format === percent ? percent : tick) },
     ],
     series: [{}, ...series],
     bands,

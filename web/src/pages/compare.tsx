@@ -39,6 +39,7 @@ export function Compare({ runs, query }: { runs: RunRow[]; query: URLSearchParam
       </div>
       {metric && (
         <Chart
+          key={metric}
           title={metric}
           lines={lines}
           format={share ? percent : number}

@@ -5,8 +5,6 @@ import { number } from "../format";
 import { useFetch } from "../loading";
 import { Button, Empty, Waiting } from "../ui/parts";
 
-/** As in keisei/worlds/drawing.py: told apart by all eyes. */
-const AGENT_COLORS = ["#0072b2", "#d55e00", "#cc79a7", "#009e73", "#56b4e9", "#e69f00", "#7b3294"];
 const TURNS_PER_SECOND = 8;
 const CELL = 28;
 const DIAMOND = [[1, 0], [0, 1], [-1, 0]] as const;
@@ -100,10 +98,10 @@ function Returns({ episode, turn }: { episode: Episode; turn: number }) {
     <ol class="returns" aria-label="Returns per agent">
       {sums.map((sum, agent) => (
         <li key={agent}>
-          <i class="agent-dot" style={{ background: colorOf(agent) }} />
+          <i class="agent-dot" style={{ background: colorOf(episode, agent) }} />
           <span>Agent {agent}</span>
           <span class="bar-of">
-            <span style={{ width: `${(Math.max(0, sum) / most) * 100}%`, background: colorOf(agent) }} />
+            <span style={{ width: `${(Math.max(0, sum) / most) * 100}%`, background: colorOf(episode, agent) }} />
           </span>
           <output class="numbers">{number(sum)}</output>
         </li>
@@ -112,7 +110,7 @@ function Returns({ episode, turn }: { episode: Episode; turn: number }) {
   );
 }
 
-const colorOf = (agent: number) => AGENT_COLORS[agent % AGENT_COLORS.length]!;
+const colorOf = ({ agent_colors }: Episode, agent: number) => agent_colors[agent % agent_colors.length]!;
 
 function WorldPicture({ episode, turn }: { episode: Episode; turn: number }) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -148,7 +146,7 @@ function drawFrame(brush: CanvasRenderingContext2D, episode: Episode, turn: numb
     brush.fillRect(x, y, CELL, CELL);
   });
   eachCell(frame.cells, (thing, x, y) => drawThing(brush, thing, x, y));
-  frame.agents.forEach(([row, column, facing], agent) => drawAgent(brush, agent, row, column, facing));
+  frame.agents.forEach(([row, column, facing], agent) => drawAgent(brush, { color: colorOf(episode, agent), agent, row, column, facing }));
 }
 
 function drawThing(brush: CanvasRenderingContext2D, { name, color, shape }: Thing, x: number, y: number) {
@@ -174,9 +172,17 @@ function drawThing(brush: CanvasRenderingContext2D, { name, color, shape }: Thin
 /** North, east, south, west. */
 const FACING = [-90, 0, 90, 180];
 
-function drawAgent(brush: CanvasRenderingContext2D, agent: number, row: number, column: number, facing: number | null) {
+interface Body {
+  color: string;
+  agent: number;
+  row: number;
+  column: number;
+  facing: number | null;
+}
+
+function drawAgent(brush: CanvasRenderingContext2D, { color, agent, row, column, facing }: Body) {
   const [x, y] = [(column + 0.5) * CELL, (row + 0.5) * CELL];
-  brush.fillStyle = colorOf(agent);
+  brush.fillStyle = color;
   if (facing !== null && FACING[facing] !== undefined) {
     const angle = (FACING[facing]! * Math.PI) / 180;
     brush.beginPath();

@@ -1,25 +1,25 @@
 /** A game that is being played now, with what the policy thinks of it. */
 import { useMemo, useState } from "preact/hooks";
-import type { LiveGame, RunRow, TopMove } from "../api";
+import { type GameList, type LiveGame, path, type RecordedGame, type RunRow, type TopMove } from "../api";
 import { Board } from "../board/board";
 import { ValueGraph } from "../charts/value_graph";
 import { percent, signed } from "../format";
+import { useFetch } from "../loading";
+import { link } from "../router";
 import { settings, useStore } from "../store";
-import { Button, Empty } from "../ui/parts";
+import { Button, Empty, Waiting } from "../ui/parts";
+import { resultOf } from "./games";
 
-export function LiveCard({ games, state }: { games: LiveGame[]; state: RunRow["state"] }) {
+export function LiveCard({ games, run, state }: { games: LiveGame[]; run: string; state: RunRow["state"] }) {
   const [chosen, setChosen] = useState(0);
   const index = Math.min(chosen, Math.max(0, games.length - 1));
   const game = games[index];
+  if (!game && state !== "training") return <LastGame run={run} />;
   if (!game) {
     return (
       <section class="card live" aria-label="Live game">
-        <Empty title={state === "training" ? "Waiting for the first game" : "No game in play"}>
-          <p>
-            {state === "training"
-              ? "Games of the workers appear here in a moment."
-              : "While this run trains, its games are shown here."}
-          </p>
+        <Empty title="Waiting for the first game">
+          <p>Games of the workers appear here in a moment.</p>
         </Empty>
       </section>
     );
@@ -64,6 +64,38 @@ function Game({ game }: { game: LiveGame }) {
         </div>
       </div>
     </>
+  );
+}
+
+/** The end of the newest game that was recorded, for a run that does not play now. */
+function LastGame({ run }: { run: string }) {
+  const list = useFetch<GameList>(`${path("runs", run, "games")}?record=1&limit=1`);
+  const id = list.data?.games[0]?.id;
+  const { data, error } = useFetch<RecordedGame>(id === undefined ? null : path("runs", run, "games", id));
+  const position = data?.positions.at(-1);
+  return (
+    <section class="card live" aria-label="Last game">
+      {data && position ? (
+        <>
+          <div class="card-head">
+            <h2>
+              Last game <span class="muted">{resultOf(data)}</span>
+            </h2>
+            <a class="button plain" href={link(["games", run, data.id])}>
+              Replay
+            </a>
+          </div>
+          <Board position={position} label="The end of the last game" />
+          <ValueGraph values={data.values} />
+        </>
+      ) : list.data && id === undefined ? (
+        <Empty title="No game in play">
+          <p>While this run trains, its games are shown here.</p>
+        </Empty>
+      ) : (
+        <Waiting error={list.error ?? error} what="the last game" />
+      )}
+    </section>
   );
 }
 

@@ -133,12 +133,15 @@ function Setup({ players, info, query }: SetupProps) {
             <textarea rows={3} value={sfen} spellcheck={false} onInput={(event) => setSfen(event.currentTarget.value)} />
           </label>
         )}
-        <Choice
-          label="Clock"
-          value={clock}
-          onChange={setClock}
-          options={[["none", "None"], ["0+30", "30 s"], ["5+10", "5 min + 10 s"], ["10+30", "10 min + 30 s"]]}
-        />
+        <label>
+          <span>Clock</span>
+          <select value={clock} onChange={(event) => setClock(event.currentTarget.value as Clock)}>
+            <option value="none">None</option>
+            <option value="0+30">30 seconds a move</option>
+            <option value="5+10">5 minutes, then 10 seconds a move</option>
+            <option value="10+30">10 minutes, then 30 seconds a move</option>
+          </select>
+        </label>
         {problem && (
           <p class="note error" role="alert">
             {sentence(problem)}

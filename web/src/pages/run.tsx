@@ -76,7 +76,7 @@ function RunBody({ run, series, live }: { run: Run; series: Series; live: Return
     <>
       <Tiles run={run} />
       <div class="overview">
-        {isWorld ? <EpisodeCard run={run} /> : <LiveCard games={live} state={run.state} />}
+        {isWorld ? <EpisodeCard run={run} /> : <LiveCard games={live} run={run.name} state={run.state} />}
         <div class="charts tall">
           {first?.charts.map((chart) => (
             <PlannedChart key={chart.title} chart={chart} series={series} run={run} />

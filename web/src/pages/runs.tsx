@@ -23,7 +23,7 @@ export function RunsPage({ query }: { query: URLSearchParams }) {
   }
   const chosen = query.has("compare")
     ? query.get("compare")!.split(",").filter(Boolean)
-    : runs.filter((run) => run.state !== "broken").slice(0, 2).map((run) => run.name);
+    : likeTheFirst(runs).slice(0, 3);
   const toggle = (name: string) => {
     const rest = chosen.filter((other) => other !== name);
     const next = rest.length === chosen.length ? [...chosen, name] : rest;
@@ -34,9 +34,20 @@ export function RunsPage({ query }: { query: URLSearchParams }) {
       <h1>Runs</h1>
       <ConnectionNote state={connection} />
       {runs.length === 0 ? <NoRuns /> : <RunList runs={runs} chosen={chosen} onToggle={toggle} />}
-      {runs.length > 0 && <Compare runs={runs.filter((run) => chosen.includes(run.name))} query={query} />}
+      {runs.length > 0 && <Compare runs={named(runs, chosen)} query={query} />}
     </>
   );
+}
+
+/** The newest run that can be read, and others that can be compared with it. */
+function likeTheFirst(runs: RunRow[]): string[] {
+  const sound = runs.filter((run) => run.state !== "broken");
+  const alike = sound.filter((run) => run.kind === sound[0]!.kind && run.world === sound[0]!.world);
+  return alike.map((run) => run.name);
+}
+
+function named(runs: RunRow[], names: string[]): RunRow[] {
+  return names.flatMap((name) => runs.find((run) => run.name === name) ?? []);
 }
 
 function NoRuns() {
@@ -104,7 +115,7 @@ function RunLine({ run, chosen, onToggle }: Omit<ListProps, "runs"> & { run: Run
         <a href={link(["runs", run.name])}>{run.name}</a>
         <small>{run.kind === "world" ? (run.world ?? "world").replaceAll("_", " ") : "shogi"}</small>
       </th>
-      <td>
+      <td class="state">
         <StateBadge state={run.state} />
       </td>
       {broken ? (
@@ -116,10 +127,10 @@ function RunLine({ run, chosen, onToggle }: Omit<ListProps, "runs"> & { run: Run
           <td class="steps">
             <StepsCell run={run} />
           </td>
-          <td class="number">{speed(run)}</td>
-          <td class="number">{count(run.games)}</td>
-          <td class="number">{strength(run)}</td>
-          <td class="number muted">{ago(run.updated)}</td>
+          <td class="number" data-label="speed">{speed(run)}</td>
+          <td class="number" data-label="games">{count(run.games)}</td>
+          <td class="number" data-label="strength">{strength(run)}</td>
+          <td class="number muted" data-label="changed">{ago(run.updated)}</td>
         </>
       )}
     </tr>

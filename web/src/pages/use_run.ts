@@ -4,6 +4,7 @@ import { type ApiError, get, type LiveGame, path, type Run, type Series, type Up
 import { type Connection, useEvents } from "../loading";
 
 const POINTS = 300;
+const REFRESH_MS = 60_000; // the stream may skip points of a fast run; the series has them
 
 export interface RunState {
   run: Run | null;
@@ -20,14 +21,14 @@ export function useRun(name: string): RunState {
   const [live, setLive] = useState<LiveGame[]>([]);
   const [error, setError] = useState<ApiError | null>(null);
   const [turn, setTurn] = useState(0);
-  const known = useRef({ names: "", steps: 0 });
+  const known = useRef({ names: "", steps: 0, at: 0 });
   const reload = () => setTurn((n) => n + 1);
 
   useEffect(() => {
     const abort = new AbortController();
     load(name, abort.signal).then(
       ({ run, series }) => {
-        known.current = { names: run.names.join("\n"), steps: run.steps };
+        known.current = { names: run.names.join("\n"), steps: run.steps, at: Date.now() };
         setRun(run);
         setSeries(series);
         setError(null);
@@ -46,7 +47,11 @@ export function useRun(name: string): RunState {
       update: (update: Update) => {
         const names = Object.keys(update.latest).sort().join("\n");
         const back = update.row.steps < known.current.steps; // resumed from an earlier checkpoint
-        if (known.current.names && (back || names !== known.current.names)) reload();
+        const old = Date.now() - known.current.at > REFRESH_MS;
+        if (known.current.at && (back || old || names !== known.current.names)) {
+          known.current.at = 0; // until the answer is here
+          reload();
+        }
         known.current.steps = update.row.steps;
         setRun((old) => old && { ...old, ...update.row, latest: update.latest, workers: update.workers, events: update.events });
         setSeries((old) => extended(old, update));
