@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Query, Request, Response
+from fastapi import Path as PathParameter
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -44,6 +45,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 Format = Annotated[Literal["kif", "csa"], Query(alias="format")]
 Number = Annotated[int, Query(ge=0, le=2**31)]
+GameNumber = Annotated[int, PathParameter(ge=0, le=2**53)]
 
 
 class EventStream(StreamingResponse):
@@ -100,6 +102,14 @@ def create_app(runs_dir: Path, access: Access | None = None) -> FastAPI:
         docs_url=None,  # they load their scripts from elsewhere
         redoc_url=None,
         responses=_PROBLEMS,
+        # New versions of FastAPI can report requests elsewhere if the environment says so.
+        telemetry={
+            "tracing": False,
+            "metrics": False,
+            "logs": False,
+            "operation_spans": False,
+            "auto_configure": False,
+        },
     )
     app.state.server = server
     _answer_errors(app)
@@ -206,11 +216,11 @@ def _run_routes(server: Server) -> APIRouter:
         return await read(games.find, run, kind, winner, reason, record, offset, limit)
 
     @routes.get("/{run}/games/{number}")
-    async def one_game(run: str, number: int) -> schema.GameDetail:
+    async def one_game(run: str, number: GameNumber) -> schema.GameDetail:
         return await server.thinking.run(games.detail, run, number)
 
     @routes.get("/{run}/games/{number}/record", response_class=Response)
-    async def game_record(run: str, number: int, form: Format = "kif") -> Response:
+    async def game_record(run: str, number: GameNumber, form: Format = "kif") -> Response:
         return _file(*await read(games.record, run, number, form), form)
 
     @routes.get("/{run}/episode")

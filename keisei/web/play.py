@@ -216,12 +216,23 @@ class Table:
                 other(game.settings.side): AGENT,
             }
             outcome, ending = game.board().outcome, None
+            comments = {}
             if game.result and game.result.reason == "resignation":
-                outcome = Outcome(game.result.winner, "resignation")
+                if game.turn == game.settings.side:
+                    outcome = Outcome(game.result.winner, "resignation")
+                else:  # the formats have no word for who resigns before the other has moved
+                    comments = {len(game.moves): "Human resigns."}
             elif game.result and game.result.reason == "time":
-                outcome, ending = None, f"{game.result.winner}_WIN_BY_TIMEOUT".upper()
-            black, white = names["black"], names["white"]
-            record = GameRecord(game.start, tuple(game.moves), black, white, outcome, ending)
+                ending = f"{game.result.winner}_WIN_BY_TIMEOUT".upper()
+            record = GameRecord(
+                game.start,
+                tuple(game.moves),
+                names["black"],
+                names["white"],
+                outcome,
+                ending,
+                comments,
+            )
             file = f"keisei-{game.id}.{suffix}"
             return file, record_bytes(record, file)
 

@@ -56,12 +56,14 @@ class RunsFolder:
     # -- which runs there are ----------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """The names of all runs, newest folder first; also of broken ones."""
+        """The names of all runs, newest first; also of broken ones."""
         try:
             folders = [path for path in self.root.iterdir() if _looks_like_a_run(path)]
         except FileNotFoundError:
             return []  # the first training makes it
-        return [path.name for path in sorted(folders, key=_changed, reverse=True)]
+        # By their settings, which never change: reading metrics changes the folder's own time.
+        begun = {path.name: (_changed(path / "config.yaml"), path.name) for path in folders}
+        return sorted(begun, key=lambda name: begun[name], reverse=True)
 
     def open(self, name: str) -> Run:
         """The run of that name; what is not a run right here does not exist."""
@@ -285,7 +287,7 @@ def _newest_elo(ladder: Ladder | None) -> Elo | None:
 def _stamp(path: Path) -> tuple[int, int] | None:
     try:
         status = path.stat()
-    except OSError:
+    except (OSError, ValueError):  # ValueError: no name of a file
         return None
     return status.st_mtime_ns, status.st_size
 

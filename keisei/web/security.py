@@ -19,11 +19,13 @@ from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY = 64 * 1024
 COOKIE = "keisei_token"
+_TOO_LARGE = (413, f"a request has at most {MAX_BODY:,} bytes")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _HEADERS = {
     "Content-Security-Policy": (
@@ -101,14 +103,7 @@ class Guard:
         if refusal:
             await _problem(*refusal)(scope, receive, answer.send)
             return
-        body = _Body(receive)
-        try:
-            await self._app(scope, body.receive, answer.send)
-        except _TooLarge:
-            if not answer.started:
-                await _problem(413, f"a request has at most {MAX_BODY:,} bytes")(
-                    scope, receive, answer.send
-                )
+        await self._app(scope, _Body(receive).receive, answer.send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         """Why the request may not pass: a status and a sentence."""
@@ -119,7 +114,7 @@ class Guard:
             return 403, "requests from other sites are refused"
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length[:20]) > MAX_BODY:
-            return 413, f"a request has at most {MAX_BODY:,} bytes"
+            return _TOO_LARGE
         if self._access.token and not (self._has_token(headers) or self._brings_token(scope)):
             return 401, "a token is needed: open the address that `keisei serve` printed"
         return None
@@ -143,10 +138,6 @@ class Guard:
         return any(self._access.is_token(one) for one in parse_qs(query).get("token", []))
 
 
-class _TooLarge(Exception):
-    """More than a request may have."""
-
-
 class _Body:
     """Counts the bytes of a body that came without its length, or with a false one."""
 
@@ -157,7 +148,7 @@ class _Body:
         message = await self._receive()
         self._size += len(message.get("body", b""))
         if self._size > MAX_BODY:
-            raise _TooLarge
+            raise HTTPException(*_TOO_LARGE)
         return message
 
 
@@ -167,11 +158,9 @@ class _Answer:
     def __init__(self, scope: Scope, send: Send, token: str | None) -> None:
         self._send, self._token = send, token
         self._is_api = scope["path"].startswith("/api")
-        self.started = False
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.started = True
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers[name] = value
