@@ -1,4 +1,4 @@
-"""Take the outlines of kanji, numerals and letters from Noto Serif CJK, for `src/board/outlines.ts`.
+"""Take outlines of kanji, numerals and letters from Noto Serif CJK, for src/board/outlines.ts.
 
 The board then looks the same everywhere, and no reader needs a Japanese font. Written by hand
 when the set of signs changes; the result is committed:

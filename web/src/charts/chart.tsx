@@ -29,11 +29,11 @@ export function Chart({ title, lines, shape = "lines", format = number, range, s
 
   const showValues = (chart: uPlot | null) => {
     const index = chart?.cursor.idx ?? null;
-    legend.current?.querySelectorAll("output").forEach((output, i) => {
+    legend.current?.querySelectorAll("b").forEach((value, i) => {
       const line = lines[i];
       if (!line) return;
       const step = index === null ? null : (newest.current[0]?.[index] ?? null);
-      output.textContent = format(step === null ? lastOf(line) : valueAt(line, step));
+      value.textContent = format(step === null ? lastOf(line) : valueAt(line, step));
     });
   };
 
@@ -85,7 +85,7 @@ export function Chart({ title, lines, shape = "lines", format = number, range, s
         <ul ref={legend} class={`legend${lines.length > 1 ? "" : " single"}`}>
           {lines.map((line, i) => (
             <li key={line.name} class={`series-${line.color ?? i + 1}`}>
-              <span class="name">{line.name}</span> <output />
+              <span class="name">{line.name}</span> <b />
             </li>
           ))}
         </ul>

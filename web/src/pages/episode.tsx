@@ -79,9 +79,9 @@ function EpisodePlayer({ episode }: { episode: Episode }) {
             setTurn(Number(event.currentTarget.value));
           }}
         />
-        <output class="numbers">
+        <b class="numbers">
           {turn} / {last}
-        </output>
+        </b>
       </div>
       <Returns episode={episode} turn={turn} />
     </>
@@ -103,7 +103,7 @@ function Returns({ episode, turn }: { episode: Episode; turn: number }) {
           <span class="bar-of">
             <span style={{ width: `${(Math.max(0, sum) / most) * 100}%`, background: colorOf(episode, agent) }} />
           </span>
-          <output class="numbers">{number(sum)}</output>
+          <b class="numbers">{number(sum)}</b>
         </li>
       ))}
     </ol>

@@ -1,5 +1,5 @@
 /** A game that was played, move by move. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { path, type RecordedGame, type Side } from "../api";
 import { Board } from "../board/board";
 import { otherSide } from "../board/sfen";
@@ -75,7 +75,7 @@ function Replay({ run, game, start }: { run: string; game: RecordedGame; start: 
         </p>
         <div class="value">
           <p>
-            Value for Black <output>{signed(game.values[ply])}</output>
+            Value for Black <b>{signed(game.values[ply])}</b>
           </p>
           <ValueGraph values={game.values} ply={ply} onChoose={show} />
         </div>
@@ -97,9 +97,9 @@ function Replay({ run, game, start }: { run: string; game: RecordedGame; start: 
         <label class="ply">
           <span class="unseen">Move</span>
           <input type="range" min={0} max={last} value={ply} onInput={(event) => show(Number(event.currentTarget.value))} />
-          <output class="numbers">
+          <b class="numbers">
             {ply} / {last}
-          </output>
+          </b>
         </label>
         <MoveList moves={game.moves} ply={ply} onChoose={show} />
         <div class="tools">
@@ -130,7 +130,7 @@ interface Keys {
 }
 
 function useReplayKeys({ show, ply, last, flip }: Keys) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
       if (event.ctrlKey || event.metaKey || event.altKey || target.matches("input, select, textarea")) return;

@@ -58,7 +58,7 @@ function Game({ game }: { game: LiveGame }) {
         <TopMoves top={game.top} />
         <div class="value">
           <p>
-            Value for Black <output>{signed(newest)}</output>
+            Value for Black <b>{signed(newest)}</b>
           </p>
           <ValueGraph values={values} least={30} />
         </div>

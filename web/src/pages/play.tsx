@@ -104,7 +104,7 @@ function Setup({ players, info, query }: SetupProps) {
         />
         <label>
           <span>
-            Strength <output class="muted">{strengthText(NODES[strength]!)}</output>
+            Strength <span class="muted">{strengthText(NODES[strength]!)}</span>
           </span>
           <input
             type="range"

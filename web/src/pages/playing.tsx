@@ -132,14 +132,14 @@ function Playing({ game, onChange }: { game: PlayedGame; onChange: (game: Played
           <div class="hints">
             <TopMoves top={hint.top} onChoose={move} />
             <p class="muted">
-              Value for Black <output>{signed(hint.value)}</output>
+              Value for Black <b>{signed(hint.value)}</b>
             </p>
           </div>
         )}
         {game.values.some((value) => value !== null) && (
           <div class="value">
             <p>
-              Value for Black <output>{signed(game.values[ply])}</output>
+              Value for Black <b>{signed(game.values[ply])}</b>
             </p>
             <ValueGraph values={game.values} ply={ply} onChoose={setShown} />
           </div>
