@@ -90,8 +90,8 @@ def worker_rows(manager: ParallelManager) -> list[dict[str, Any]]:
                 **{name: worker[name] for name in ("state", "restarts", "lag")},
                 **{name: round(worker[name], 4) for name in ACTIVITIES},
                 "steps_per_s": round(worker["steps_per_s"], 1),
-                "memory_mb": _memory_mb(int(worker["pid"])),
-                "node": None,
+                "memory_mb": _memory_mb(worker["pid"]),
+                "node": worker.get("node"),  # None: this machine
             }
         )
     return rows
