@@ -41,7 +41,8 @@ export function tick(value: number): string {
 }
 
 export function percent(value: Maybe): string {
-  return value == null ? NONE : `${Math.round(value * 100)} %`;
+  if (value == null) return NONE;
+  return value > 0 && value < 0.005 ? "< 1 %" : `${Math.round(value * 100)} %`;
 }
 
 export function signed(value: Maybe): string {

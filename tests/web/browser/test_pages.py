@@ -159,11 +159,11 @@ def test_a_hidden_tab_listens_to_nothing(open_page, address):
         }"""
     )
     page.evaluate("location.hash = '#/runs/first'")
-    page.wait_for_function("window.streams.size === 1")
+    page.wait_for_function("() => window.streams.size === 1")
     page.evaluate("hide(true)")
-    page.wait_for_function("window.streams.size === 0")
+    page.wait_for_function("() => window.streams.size === 0")
     page.evaluate("hide(false)")
-    page.wait_for_function("window.streams.size === 1")
+    page.wait_for_function("() => window.streams.size === 1")
 
 
 def settled(page):

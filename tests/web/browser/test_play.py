@@ -64,7 +64,7 @@ def test_a_drop_that_mates_wins(open_page, address):
     page.get_by_role("button", name="black gold in hand, 1").click()
     square(page, "5b").click()
     expect(page.get_by_role("dialog")).to_contain_text("You win")
-    page.get_by_role("button", name="Look at the board").click()
+    page.get_by_role("button", name="See the board").click()
     expect(page.get_by_role("status")).to_contain_text("win")
 
 

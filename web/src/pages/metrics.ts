@@ -70,6 +70,14 @@ const LABELS: Record<string, string> = {
   memory_mb: "memory", turns_per_s: "turns a second",
 };
 
+/** Colours that stay the same whichever lines there are; grey is what nobody wants. */
+const COLORS: Record<string, number> = {
+  checkmate: 1, declaration: 3, repetition: 4, "no legal move": 5, "perpetual check": 7, "move limit": 8,
+  busy: 1, syncing: 4, waiting: 8,
+};
+
+export const colorOf = (label: string): number | undefined => COLORS[label];
+
 /** The charts of a run with these metrics, and last those that nobody planned. */
 export function plan(kind: "shogi" | "world", names: string[]): { groups: Group[]; others: ChartPlan[] } {
   const used = new Set<string>();

@@ -246,7 +246,7 @@ function ResultDialog({ game, record, onClose }: ResultProps) {
         <a class="button main" href={link(["play"])}>
           New game
         </a>
-        <Button onClick={onClose}>Look at the board</Button>
+        <Button onClick={onClose}>See the board</Button>
         <a class="button quiet" href={record("kif")} download>
           KIF
         </a>

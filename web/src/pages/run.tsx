@@ -8,7 +8,7 @@ import { link } from "../router";
 import { Button, ConnectionNote, Empty, Progress, sentence, StateBadge, Tile, Waiting } from "../ui/parts";
 import { EpisodeCard } from "./episode";
 import { LiveCard } from "./live";
-import { type ChartPlan, plan } from "./metrics";
+import { type ChartPlan, colorOf, plan } from "./metrics";
 import { speed, timeLeft } from "./runs";
 import { useRun } from "./use_run";
 import { Workers } from "./workers";
@@ -144,7 +144,11 @@ function randomNote(run: Run): string | undefined {
 function PlannedChart({ chart, series, run }: { chart: ChartPlan; series: Series; run: Run }) {
   const own = chart.names.map((name) => series[name]);
   const lines = useMemo(() => {
-    const lines: Line[] = chart.names.map((name, i) => ({ name: chart.labels[i]!, points: series[name] ?? [] }));
+    const lines: Line[] = chart.names.map((name, i) => {
+      const label = chart.labels[i]!;
+      const color = chart.shape === "stacked" ? colorOf(label) : undefined;
+      return { name: label, color, points: series[name] ?? [] };
+    });
     if (chart.title === "Return") lines.push(...randomLines(run, lines));
     return lines;
   }, [chart, ...own]);
