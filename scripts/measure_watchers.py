@@ -2,11 +2,14 @@
 
     python scripts/measure_watchers.py [--watchers 20] [--minutes 4] [--json FILE]
 
-One training runs all the time, beside one server. In turns, for so many updates each, nobody
-watches, and so many clients watch as the page does: each reads the run's event stream, and asks
-for its curves and details when it comes. The order of each pair of turns is drawn; the figure is
-the median over pairs of (speed with watchers / speed without), with a bootstrap interval. So the
-machine's other work, which changes slowly, hits both alike.
+One training runs all the time, beside one server. In turns, nobody watches, and so many clients
+watch as the page does: each asks for the run and its curves, then reads its event stream. The
+order of each pair of turns is drawn. Two figures come out:
+
+- speed: the median over pairs of (steps/s with watchers / without), with a bootstrap interval.
+  Other work on the machine makes it wide.
+- processor time of the server / processor time of the training, in the watched turns. That is what
+  the training can lose when all cores are busy, and other work hardly changes it.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ import json
 import os
 import random
 import re
+import selectors
+import socket
 import statistics
 import subprocess
 import sys
@@ -23,57 +28,61 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
 
-import httpx
+import psutil
 
 from keisei.training.metrics import MetricsReader
 
 CURVES = ["entropy", "kl", "policy_loss", "value_loss", "game_length", "steps_per_s"]
+RUN = "measured"
 
 
-class Watcher(threading.Thread):
-    """A browser that looks at one run."""
+class Watchers(threading.Thread):
+    """So many browsers that look at one run; plain sockets, which cost next to nothing."""
 
-    def __init__(self, address: str, run: str) -> None:
+    def __init__(self, address: str, count: int) -> None:
         super().__init__(daemon=True)
-        self._address, self._run = f"{address}api/runs/{run}", run
+        self._host = urlsplit(address).netloc
+        self._count = count
+        self._stopping = threading.Event()
         self.events = 0
-        self.stopping = threading.Event()
+        self.start()
 
     def run(self) -> None:
-        """Open the page, then listen."""
-        with httpx.Client(timeout=30) as client:
-            client.get(self._address)
-            client.get(f"{self._address}/series", params={"name": CURVES})
-            with client.stream("GET", f"{self._address}/stream") as stream:
-                for line in stream.iter_lines():
-                    self.events += line.startswith("event:")
-                    if self.stopping.is_set():
-                        return
+        """Open the pages, then listen."""
+        run = f"/api/runs/{RUN}"
+        series = f"{run}/series?{urlencode([('name', name) for name in CURVES])}"
+        with ExitStack() as stack, selectors.DefaultSelector() as ready:
+            for _ in range(self._count):
+                for path in (run, series):
+                    with self._ask(path) as answer:
+                        while answer.recv(1 << 16):
+                            pass
+                ready.register(stack.enter_context(self._ask(f"{run}/stream")), 1)
+            while not self._stopping.is_set():
+                for key, _ in ready.select(0.2):
+                    self.events += key.fileobj.recv(1 << 20).count(b"event: update")
+
+    def _ask(self, path: str) -> socket.socket:
+        host, port = self._host.split(":")
+        one = socket.create_connection((host, int(port)), timeout=30)
+        one.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        return one
+
+    def stop(self) -> None:
+        """Close all windows."""
+        self._stopping.set()
+        self.join(30)
 
 
 @contextmanager
-def watching(address: str, run: str, count: int, seen: list[int]) -> Iterator[None]:
-    """So many browsers; in processes of their own cost nothing more than in threads."""
-    watchers = [Watcher(address, run) for _ in range(count)]
-    for one in watchers:
-        one.start()
-    try:
-        yield
-    finally:
-        for one in watchers:
-            one.stopping.set()
-        seen.append(sum(one.events for one in watchers))
-        for one in watchers:
-            one.join(30)
-
-
-@contextmanager
-def process(command: list[str], **options: object) -> Iterator[subprocess.Popen[str]]:
+def process(command: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
     """A process that ends with the block."""
-    one = subprocess.Popen(command, text=True, **options)  # type: ignore[call-overload]
+    one = subprocess.Popen(command, text=True, **options)
     try:
         yield one
     finally:
@@ -84,21 +93,48 @@ def process(command: list[str], **options: object) -> Iterator[subprocess.Popen[
             one.kill()
 
 
-def speeds(metrics: Path) -> list[tuple[int, float]]:
-    """(step, steps/s) of every update so far."""
-    with MetricsReader(metrics) as reader:
-        return reader.series("steps_per_s")
+class Meter:
+    """The training's steps, and the processor time of training and server."""
+
+    def __init__(self, metrics: Path, training: int, server: int) -> None:
+        self._metrics = metrics
+        self._training, self._server = psutil.Process(training), psutil.Process(server)
+
+    def updates(self) -> int:
+        """How many updates there were."""
+        if not self._metrics.exists():
+            return 0
+        with MetricsReader(self._metrics) as reader:
+            return len(reader.series("steps_per_s"))
+
+    def wait(self, updates: int, deadline: float) -> None:
+        """Wait until there are so many updates more."""
+        goal = self.updates() + updates
+        while self.updates() < goal:
+            if time.monotonic() > deadline:
+                raise SystemExit("the training made too few updates in the time given")
+            time.sleep(0.2)
+
+    def measure(self, seconds: float, deadline: float) -> dict[str, float]:
+        """Steps/s and processor time over the updates of so many seconds."""
+        self.wait(1, deadline)  # from the end of an update to the end of another
+        before, first = self._times(), self.updates()
+        time.sleep(seconds)
+        self.wait(1, deadline)
+        after, last = self._times(), self.updates()
+        with MetricsReader(self._metrics) as reader:
+            speeds = [speed for _, speed in reader.series("steps_per_s")[first:last]]
+        used = {name: after[name] - before[name] for name in after}
+        return {"speed": statistics.harmonic_mean(speeds), **used}
+
+    def _times(self) -> dict[str, float]:
+        tree = [self._training, *self._training.children(recursive=True)]
+        return {"training": sum(map(_used, tree)), "server": _used(self._server)}
 
 
-def wait_for_updates(metrics: Path, count: int, deadline: float) -> list[float]:
-    """The speeds of the next `count` updates; the first is left out, as it began before."""
-    known = len(speeds(metrics)) if metrics.exists() else 0
-    while time.monotonic() < deadline:
-        new = speeds(metrics)[known:] if metrics.exists() else []
-        if len(new) > count:
-            return [speed for _, speed in new[1 : count + 1]]
-        time.sleep(0.2)
-    raise SystemExit("the training made too few updates in the time given")
+def _used(one: psutil.Process) -> float:
+    times = one.cpu_times()
+    return float(times.user + times.system)
 
 
 def interval(ratios: list[float], rng: random.Random) -> tuple[float, float]:
@@ -107,45 +143,51 @@ def interval(ratios: list[float], rng: random.Random) -> tuple[float, float]:
     return medians[50], medians[1949]
 
 
-def measure(root: Path, watchers: int, minutes: float, updates: int) -> dict[str, object]:
+def measure(root: Path, count: int, minutes: float, seconds: float) -> dict[str, Any]:
     """Train, serve, and watch in turns."""
-    run, runs = "measured", root / "runs"
-    metrics = runs / run / "metrics.sqlite"
+    runs = root / "runs"
     keisei = [sys.executable, "-m", "keisei"]
     settings = ["training.total_timesteps=1000000000", "evaluation.interval=1000000000"]
-    settings += ["training.parallel.rollout_length=32", f"logging.runs_dir={runs}"]
-    settings += ["evaluation.games=2", "display.live=never"]
-    train = [*keisei, "train", "--name", run, *(f"-o{setting}" for setting in settings)]
+    settings += [f"logging.runs_dir={runs}", "evaluation.games=2", "display.live=never"]
+    settings += ["training.parallel.rollout_length=32"]  # four times as many updates as usual
+    train = [*keisei, "train", "--name", RUN, *(f"-o{setting}" for setting in settings)]
     serve = [*keisei, "serve", "--runs", str(runs), "--port", "0", "--no-open"]
-    rng, ratios, seen = random.Random(1), [], []
+    rng = random.Random(1)
+    turns: dict[bool, list[dict[str, float]]] = {True: [], False: []}
+    events = 0
     deadline = time.monotonic() + minutes * 60
-    quiet = {**os.environ, "OMP_NUM_THREADS": "1"}
     with (
-        process(train, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL),
-        process(serve, stdout=subprocess.PIPE, env=quiet) as server,
+        process(train, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as training,
+        process(
+            serve, stdout=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        ) as server,
     ):
-        address = next(filter(None, (re.search(r"http://\S+", line) for line in server.stdout)))
-        wait_for_updates(metrics, 2, deadline)
-        with watching(address.group(), run, watchers, []):  # networks and caches are warm
-            wait_for_updates(metrics, 2, deadline)
-        while time.monotonic() < deadline - 20:
-            pair = {}
+        assert server.stdout
+        found = (re.search(r"http://\S+", line) for line in server.stdout)
+        address = next(match.group() for match in found if match)
+        meter = Meter(runs / RUN / "metrics.sqlite", training.pid, server.pid)
+        meter.wait(2, deadline)
+        while time.monotonic() < deadline or not turns[True]:
             for watched in rng.sample([True, False], 2):
-                with watching(address.group(), run, watchers if watched else 0, seen):
-                    # By the harmonic mean: steps over time.
-                    pair[watched] = statistics.harmonic_mean(
-                        wait_for_updates(metrics, updates, deadline + 60)
-                    )
-            ratios.append(pair[True] / pair[False])
-            print(f"{pair[False]:8.0f} -> {pair[True]:8.0f} steps/s: {ratios[-1]:.3f}", flush=True)
+                watchers = Watchers(address, count if watched else 0)
+                turns[watched].append(meter.measure(seconds, deadline + 300))
+                watchers.stop()
+                events += watchers.events
+            without, with_them = turns[False][-1]["speed"], turns[True][-1]["speed"]
+            print(f"{without:8.0f} -> {with_them:8.0f} steps/s", flush=True)
+    ratios = [a["speed"] / b["speed"] for a, b in zip(turns[True], turns[False], strict=True)]
     low, high = interval(ratios, rng)
     return {
-        "watchers": watchers,
+        "watchers": count,
         "pairs": len(ratios),
-        "ratio": statistics.median(ratios),
+        "speed_ratio": statistics.median(ratios),
         "low": low,
         "high": high,
-        "events_received": sum(seen),
+        "updates_received": events,
+        "server_per_training_cpu": {
+            name: sum(t["server"] for t in some) / sum(t["training"] for t in some)
+            for name, some in (("watched", turns[True]), ("unwatched", turns[False]))
+        },
     }
 
 
@@ -154,15 +196,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--watchers", type=int, default=20)
     parser.add_argument("--minutes", type=float, default=4.0)
-    parser.add_argument("--updates", type=int, default=3, help="of one turn")
+    parser.add_argument("--seconds", type=float, default=15.0, help="of one turn")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as root:
-        result = measure(Path(root), options.watchers, options.minutes, options.updates)
+        result = measure(Path(root), options.watchers, options.minutes, options.seconds)
+    cost = result["server_per_training_cpu"]
     print(
-        f"speed with {result['watchers']} browsers / without: {result['ratio']:.3f} "
+        f"speed with {result['watchers']} browsers / without: {result['speed_ratio']:.3f} "
         f"(95 %: {result['low']:.3f} to {result['high']:.3f}; {result['pairs']} pairs, "
-        f"{result['events_received']} events)"
+        f"{result['updates_received']} updates received)\n"
+        f"processor time of the server / of the training: {cost['watched']:.2%} watched, "
+        f"{cost['unwatched']:.2%} unwatched"
     )
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")

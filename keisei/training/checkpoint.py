@@ -32,10 +32,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 
 from keisei.errors import KeiseiError
-from keisei.training.run import is_alive
 
 FORMAT = 1
 
@@ -272,7 +272,7 @@ def _sync_folder(folder: Path) -> None:
 
 def _is_another_living_process(pid: int) -> bool:
     # Ours is a former process of this number, or a failed save of ours.
-    return pid != os.getpid() and is_alive(pid)
+    return pid != os.getpid() and bool(psutil.pid_exists(pid))
 
 
 def _try_to(action: Callable[[], object], what: str) -> None:

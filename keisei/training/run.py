@@ -22,6 +22,8 @@ from io import FileIO
 from itertools import count
 from pathlib import Path
 
+import psutil
+
 from keisei.errors import KeiseiError
 
 if sys.platform != "win32":
@@ -144,7 +146,7 @@ def is_training(folder: Path) -> bool:
     try:
         locks = Path("/proc/locks").read_text()
     except OSError:  # not Linux; after a crash, a new process may have the same number
-        return is_alive(pid)
+        return bool(psutil.pid_exists(pid))
     # "1: FLOCK  ADVISORY  WRITE 19459 fe:00:5636381 0 EOF"
     held = (line.split() for line in locks.splitlines())
     return any(
@@ -152,19 +154,6 @@ def is_training(folder: Path) -> bool:
         for row in held
         if len(row) > 5
     )
-
-
-def is_alive(pid: int) -> bool:
-    """Is there a process of this number?"""
-    if os.name == "nt":  # there os.kill(pid, 0) is no question but a kill
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it lives and belongs to another user
-        return True
-    return True
 
 
 def _check_name(name: str) -> None:

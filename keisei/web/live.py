@@ -52,6 +52,9 @@ class RunWatch:
             return None
         update = self._runs.update(self._name)
         messages: Messages = {"update": update}
+        if self._seen is None:  # the numbers come at once; a network may take seconds to load
+            self._seen = ()
+            return messages
         if update.row.kind == "shogi" and update.row.state != "broken":
             playing = self._games() if update.row.state == "training" else []
             messages["live"] = LiveUpdate(games=playing)
