@@ -4,12 +4,14 @@
 
 One training runs all the time, beside one server. In turns, nobody watches, and so many clients
 watch as the page does: each asks for the run and its curves, then reads its event stream. The
-order of each pair of turns is drawn. Two figures come out:
+order of each pair of turns is drawn. Three figures come out:
 
 - speed: the median over pairs of (steps/s with watchers / without), with a bootstrap interval.
   Other work on the machine makes it wide.
-- processor time of the server / processor time of the training, in the watched turns. That is what
-  the training can lose when all cores are busy, and other work hardly changes it.
+- processor time of the server / processor time of the training, in the watched turns: what the
+  training loses of its cores when all of them are busy. Other work hardly changes it.
+- processor time of the training per step, with watchers / without: what it loses otherwise, as
+  when they drive its data out of the caches.
 """
 
 from __future__ import annotations
@@ -125,7 +127,9 @@ class Meter:
         with MetricsReader(self._metrics) as reader:
             speeds = [speed for _, speed in reader.series("steps_per_s")[first:last]]
         used = {name: after[name] - before[name] for name in after}
-        return {"speed": statistics.harmonic_mean(speeds), **used}
+        steps = len(speeds)  # in updates, which all have the same number
+        speed = statistics.harmonic_mean(speeds)
+        return {"speed": speed, **used, "per_step": used["training"] / steps}
 
     def _times(self) -> dict[str, float]:
         tree = [self._training, *self._training.children(recursive=True)]
@@ -175,15 +179,19 @@ def measure(root: Path, count: int, minutes: float, seconds: float) -> dict[str,
                 events += watchers.events
             without, with_them = turns[False][-1]["speed"], turns[True][-1]["speed"]
             print(f"{without:8.0f} -> {with_them:8.0f} steps/s", flush=True)
-    ratios = [a["speed"] / b["speed"] for a, b in zip(turns[True], turns[False], strict=True)]
-    low, high = interval(ratios, rng)
+
+    def compare(what: str) -> dict[str, float]:
+        pairs = zip(turns[True], turns[False], strict=True)
+        ratios = [watched[what] / alone[what] for watched, alone in pairs]
+        low, high = interval(ratios, rng)
+        return {"ratio": statistics.median(ratios), "low": low, "high": high}
+
     return {
         "watchers": count,
-        "pairs": len(ratios),
-        "speed_ratio": statistics.median(ratios),
-        "low": low,
-        "high": high,
+        "pairs": len(turns[True]),
         "updates_received": events,
+        "speed": compare("speed"),
+        "training_cpu_per_step": compare("per_step"),
         "server_per_training_cpu": {
             name: sum(t["server"] for t in some) / sum(t["training"] for t in some)
             for name, some in (("watched", turns[True]), ("unwatched", turns[False]))
@@ -201,11 +209,15 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as root:
         result = measure(Path(root), options.watchers, options.minutes, options.seconds)
+    print(f"{result['pairs']} pairs of turns, {result['updates_received']} updates received")
+    for what in ("speed", "training_cpu_per_step"):
+        one = result[what]
+        print(
+            f"{what} with {result['watchers']} browsers / without: {one['ratio']:.3f} "
+            f"(95 %: {one['low']:.3f} to {one['high']:.3f})"
+        )
     cost = result["server_per_training_cpu"]
     print(
-        f"speed with {result['watchers']} browsers / without: {result['speed_ratio']:.3f} "
-        f"(95 %: {result['low']:.3f} to {result['high']:.3f}; {result['pairs']} pairs, "
-        f"{result['updates_received']} updates received)\n"
         f"processor time of the server / of the training: {cost['watched']:.2%} watched, "
         f"{cost['unwatched']:.2%} unwatched"
     )

@@ -77,9 +77,15 @@ class MetricsReader:
 
     def latest(self) -> dict[str, float]:
         """The newest value of each metric."""
-        newest = "SELECT value FROM metrics WHERE name = ? ORDER BY step DESC, rowid DESC LIMIT 1"
+        return {name: value for name, (_, value) in self.latest_points().items()}
+
+    def latest_points(self) -> dict[str, tuple[int, float]]:
+        """The newest (step, value) pair of each metric."""
+        newest = (
+            "SELECT step, value FROM metrics WHERE name = ? ORDER BY step DESC, rowid DESC LIMIT 1"
+        )
         rows = ((name, self._query(newest, name)) for name in self.names())
-        return {name: _number(found[0]["value"]) for name, found in rows if found}
+        return {name: (one[0]["step"], _number(one[0]["value"])) for name, one in rows if one}
 
     def games(self, limit: int = 100) -> list[dict[str, Any]]:
         """The newest games, newest first, as dicts of the table's columns."""
@@ -95,11 +101,6 @@ class MetricsReader:
         """The step and the time of what was logged last."""
         rows = self._query("SELECT step, time FROM metrics ORDER BY rowid DESC LIMIT 1")
         return (int(rows[0]["step"]), float(rows[0]["time"])) if rows else None
-
-    def latest_steps(self) -> dict[str, int]:
-        """The step at which each metric was logged last."""
-        newest = "SELECT MAX(step) AS step FROM metrics WHERE name = ?"
-        return {name: int(self._query(newest, name)[0]["step"]) for name in self.names()}
 
     def find_games(
         self,

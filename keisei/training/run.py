@@ -143,10 +143,12 @@ def is_training(folder: Path) -> bool:
         pid, inode = int(lock.read_text()), lock.stat().st_ino
     except (OSError, ValueError):
         return False
+    if not psutil.pid_exists(pid):
+        return False
     try:
         locks = Path("/proc/locks").read_text()
     except OSError:  # not Linux; after a crash, a new process may have the same number
-        return bool(psutil.pid_exists(pid))
+        return True
     # "1: FLOCK  ADVISORY  WRITE 19459 fe:00:5636381 0 EOF"
     held = (line.split() for line in locks.splitlines())
     return any(

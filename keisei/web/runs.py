@@ -10,6 +10,7 @@ import json
 import math
 import re
 import threading
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,6 @@ from keisei.web.schema import (
     RunDetail,
     RunRow,
     RunUpdate,
-    State,
     Worker,
 )
 from keisei.web.threads import NotFound
@@ -39,6 +39,7 @@ _CHECKPOINT = re.compile(r"step_(\d{12})\.pt")
 _MAX_CONFIG = 256 * 1024  # bytes
 
 Signature = tuple[object, ...]
+Points = dict[str, tuple[int, float]]  # the newest (step, value) of each metric
 
 
 class BrokenRun(KeiseiError):
@@ -50,7 +51,8 @@ class RunsFolder:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._rows: dict[str, tuple[Signature, RunRow]] = {}
+        self._known: dict[str, tuple[Signature, RunRow, Points]] = {}
+        self._settings_of: dict[tuple[Path, object], Mapping[str, Any]] = {}
         self._lock = threading.Lock()
 
     # -- which runs there are ----------------------------------------------------------------
@@ -120,39 +122,50 @@ class RunsFolder:
 
     def row(self, name: str) -> RunRow:
         """One run; if it is broken, its row says why."""
+        return self._look(name)[0]
+
+    def _look(self, name: str) -> tuple[RunRow, Points]:
         signature = self.signature(name)
         with self._lock:
-            known = self._rows.get(name)
+            known = self._known.get(name)
         if known and known[0] == signature:
-            return known[1]
+            return known[1:]
         try:
-            row = self._read_row(name)
+            row, points = self._read(name, training=bool(signature[-1]))
         except NotFound:
             raise
         except Exception as error:  # whatever is wrong with one run, the others are shown
-            row = RunRow(name=name, state="broken", error=_sentence(error))
+            row, points = RunRow(name=name, state="broken", error=_sentence(error)), {}
         with self._lock:
-            self._rows[name] = (signature, row)
-        return row
+            self._known[name] = (signature, row, points)
+        return row, points
 
-    def _read_row(self, name: str) -> RunRow:
+    def _read(self, name: str, training: bool) -> tuple[RunRow, Points]:
         run = self.open(name)
         settings = self._settings(run)
         with ExitStack() as stack:
             reader = self._reader(run, stack)
-            return self._make_row(run, settings, reader)
+            points = reader.latest_points() if reader else {}
+            return self._make_row(run, settings, reader, points, training), points
 
     def _reader(self, run: Run, stack: ExitStack) -> MetricsReader | None:
         """A run that has just begun has no numbers yet."""
         return stack.enter_context(self.metrics(run)) if run.metrics_path.exists() else None
 
-    def _settings(self, run: Run) -> dict[str, Any]:
+    def _settings(self, run: Run) -> Mapping[str, Any]:
+        """The settings of a run; read once, since they never change."""
+        key = (run.folder, _stamp(run.config_path))
+        with self._lock:
+            if key in self._settings_of:
+                return self._settings_of[key]
         try:
             settings = yaml.safe_load(self._config_text(run))
         except yaml.YAMLError as error:
             raise BrokenRun(f"{run.config_path} is not YAML: {error}") from None
         if not isinstance(settings, dict):
             raise BrokenRun(f"{run.config_path} has no settings")
+        with self._lock:
+            self._settings_of[key] = settings
         return settings
 
     def _config_text(self, run: Run) -> str:
@@ -162,32 +175,34 @@ class RunsFolder:
         with path.open("rb") as file:
             return file.read(_MAX_CONFIG).decode("utf-8", errors="replace")
 
-    def _make_row(self, run: Run, settings: dict[str, Any], reader: MetricsReader | None) -> RunRow:
+    def _make_row(
+        self,
+        run: Run,
+        settings: Mapping[str, Any],
+        reader: MetricsReader | None,
+        points: Points,
+        training: bool,
+    ) -> RunRow:
         kind: Kind = "world" if "world" in settings else "shogi"
         row = RunRow(name=run.folder.name, kind=kind, state="stopped")
         if kind == "world":
             row.world = str(settings["world"])
         row.started = _changed(run.config_path)
         if reader:
-            latest = reader.latest()
+            latest = _values(points)
             newest = reader.newest()
             if newest:
                 row.steps, row.updated = newest
-            row.steps_per_s = _number(latest.get("turns_per_s" if row.world else "steps_per_s"))
-            games = _number(latest.get("games"))
+            row.steps_per_s = latest.get("turns_per_s" if row.world else "steps_per_s")
+            games = latest.get("games")
             row.games = None if games is None else int(games)
-            row.mean_return = _number(latest.get("return"))
+            row.mean_return = latest.get("return")
             total = reader.meta("total_timesteps")
             row.total_steps = int(total) if total else None
         row.elo = _newest_elo(self.ladder(run))
-        row.state = self._state(run, row)
+        finished = row.total_steps is not None and row.steps >= row.total_steps
+        row.state = "training" if training else "finished" if finished else "stopped"
         return row
-
-    def _state(self, run: Run, row: RunRow) -> State:
-        if is_training(run.folder):
-            return "training"
-        done = row.total_steps is not None and row.steps >= row.total_steps
-        return "finished" if done else "stopped"
 
     def ladder(self, run: Run) -> Ladder | None:
         """What `keisei ladder` has stored of the run."""
@@ -204,7 +219,7 @@ class RunsFolder:
 
     def detail(self, name: str) -> RunDetail:
         """A run with everything but its curves and games; of a broken one, what can be read."""
-        row = self.row(name)
+        row, points = self._look(name)
         detail = RunDetail(**row.model_dump())
         if row.state == "broken":
             return detail
@@ -215,8 +230,8 @@ class RunsFolder:
         with ExitStack() as stack:
             reader = self._reader(run, stack)
             if reader:
-                update = _update(row, reader, 100)
-                detail.names = reader.names()
+                update = _update(row, points, reader, 100)
+                detail.names = list(points)
                 detail.latest, detail.latest_steps = update.latest, update.latest_steps
                 detail.workers, detail.events = update.workers, update.events
                 returns = yaml.safe_load(reader.meta("random_return") or "null")
@@ -228,13 +243,13 @@ class RunsFolder:
 
     def update(self, name: str) -> RunUpdate:
         """What a watcher of the run wants to know."""
-        row = self.row(name)
+        row, points = self._look(name)
         nothing = RunUpdate(row=row, latest={}, latest_steps={}, workers=[], events=[])
         if row.state == "broken":
             return nothing
         with ExitStack() as stack:
             reader = self._reader(self.open(name), stack)
-            return _update(row, reader, 20) if reader else nothing
+            return _update(row, points, reader, 20) if reader else nothing
 
 
 def _looks_like_a_run(path: Path) -> bool:
@@ -252,11 +267,11 @@ def _looks_like_a_run(path: Path) -> bool:
         return True
 
 
-def _update(row: RunRow, reader: MetricsReader, events: int) -> RunUpdate:
+def _update(row: RunRow, points: Points, reader: MetricsReader, events: int) -> RunUpdate:
     return RunUpdate(
         row=row,
-        latest={name: _number(value) for name, value in reader.latest().items()},
-        latest_steps=reader.latest_steps(),
+        latest=_values(points),
+        latest_steps={name: step for name, (step, _) in points.items()},
         workers=[Worker(**worker) for worker in reader.now("workers") or []],
         events=[Event(**event) for event in reader.events(events)],
     )
@@ -299,8 +314,8 @@ def _changed(path: Path) -> float:
         return 0.0
 
 
-def _number(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else value
+def _values(points: Points) -> dict[str, float | None]:
+    return {name: value if math.isfinite(value) else None for name, (_, value) in points.items()}
 
 
 def _sentence(error: Exception) -> str:

@@ -15,34 +15,17 @@ from keisei.training.trainer import Trainer
 from keisei.training.training_loop_manager import TrainingLoopManager
 from keisei.web.app import create_app
 from keisei.worlds.training import start_world_training
+from tests.training.conftest import TINY as TRAINING
+from tests.worlds.test_run import TINY as WORLD
 
 TINY = [
+    *TRAINING,
     "training.total_timesteps=1024",
-    "training.parallel.enabled=false",
-    "training.parallel.num_workers=2",
-    "training.parallel.num_envs_per_worker=4",
-    "training.parallel.rollout_length=32",
-    "training.minibatch_size=64",
-    "training.checkpoint_interval=512",
-    "model.depth=1",
-    "model.width=8",
-    "env.move_limit=40",
     "evaluation.games=2",
     "evaluation.final_games=2",
-    "evaluation.interval=1024",
     "logging.tensorboard=false",
 ]
-TINY_WORLD = [
-    "copies=4",
-    "epochs=4",
-    "world_settings={height: 9, width: 9, vision: 2, max_turns: 20}",
-    "double_dqn.hidden=[16]",
-    "double_dqn.batch_size=8",
-    "double_dqn.replay_ratio=0.05",
-    "double_dqn.memory=400",
-    "checkpoint_interval=2",
-    "parallel.enabled=false",
-]
+TINY_WORLD = [*WORLD, "epochs=4", "parallel.enabled=false"]
 
 
 def trainer_of(root, name, *overrides, callbacks=None):
