@@ -21,7 +21,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-WAIT_MS = 60_000  # a limit for a machine that is busy; what is awaited comes in a moment
+WAIT_MS = 120_000  # a limit for a machine that is busy; what is awaited comes in a moment
 
 expect.set_options(timeout=WAIT_MS)
 

@@ -114,8 +114,9 @@ export function arrowsOf(top: TopMove[]) {
 
 export function TopMoves({ top, onChoose }: { top: TopMove[]; onChoose?: (usi: string) => void }) {
   const { notation } = useStore(settings);
+  const valued = top.some((move) => move.value != null);
   return (
-    <ol class="top-moves" aria-label="The policy's moves">
+    <ol class={`top-moves${valued ? " valued" : ""}`} aria-label="The policy's moves">
       {top.slice(0, 5).map((move) => {
         const content = (
           <>
@@ -124,7 +125,7 @@ export function TopMoves({ top, onChoose }: { top: TopMove[]; onChoose?: (usi: s
               <span style={{ width: `${move.probability * 100}%` }} />
             </span>
             <span class="share">{percent(move.probability)}</span>
-            {move.value != null && <span class="worth">{signed(move.value)}</span>}
+            {valued && <span class="worth">{signed(move.value)}</span>}
           </>
         );
         return (
