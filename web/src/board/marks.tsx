@@ -58,7 +58,8 @@ export function Target({ square, bottom, taken }: { square: string; bottom: Side
   if (!taken) return <circle cx={x} cy={y} r="14" class="target" />;
   const w = CELL_W / 2 - 3;
   const h = CELL_H / 2 - 3;
-  const d = `M${-w} ${-h + 24}V${-h}H${-w + 24}M${w - 24} ${-h}H${w}V${-h + 24}M${w} ${h - 24}V${h}H${w - 24}M${-w + 24} ${h}H${-w}V${h - 24}`;
+  const corner = (x: number, y: number) => `M${x} ${y * (1 - 24 / h)}V${y}H${x * (1 - 24 / w)}`;
+  const d = [corner(-w, -h), corner(w, -h), corner(w, h), corner(-w, h)].join("");
   return <path d={d} transform={`translate(${x} ${y})`} class="target taken" />;
 }
 

@@ -146,7 +146,9 @@ function drawFrame(brush: CanvasRenderingContext2D, episode: Episode, turn: numb
     brush.fillRect(x, y, CELL, CELL);
   });
   eachCell(frame.cells, (thing, x, y) => drawThing(brush, thing, x, y));
-  frame.agents.forEach(([row, column, facing], agent) => drawAgent(brush, { color: colorOf(episode, agent), agent, row, column, facing }));
+  frame.agents.forEach(([row, column], agent) =>
+    drawAgent(brush, { color: colorOf(episode, agent), agent, row, column }),
+  );
 }
 
 function drawThing(brush: CanvasRenderingContext2D, { name, color, shape }: Thing, x: number, y: number) {
@@ -169,27 +171,16 @@ function drawThing(brush: CanvasRenderingContext2D, { name, color, shape }: Thin
   brush.stroke();
 }
 
-/** North, east, south, west. */
-const FACING = [-90, 0, 90, 180];
-
 interface Body {
   color: string;
   agent: number;
   row: number;
   column: number;
-  facing: number | null;
 }
 
-function drawAgent(brush: CanvasRenderingContext2D, { color, agent, row, column, facing }: Body) {
+function drawAgent(brush: CanvasRenderingContext2D, { color, agent, row, column }: Body) {
   const [x, y] = [(column + 0.5) * CELL, (row + 0.5) * CELL];
   brush.fillStyle = color;
-  if (facing !== null && FACING[facing] !== undefined) {
-    const angle = (FACING[facing]! * Math.PI) / 180;
-    brush.beginPath();
-    brush.moveTo(x + Math.cos(angle) * CELL * 0.6, y + Math.sin(angle) * CELL * 0.6);
-    brush.arc(x, y, CELL * 0.4, angle + 0.7, angle - 0.7 + 2 * Math.PI);
-    brush.fill();
-  }
   brush.beginPath();
   brush.arc(x, y, CELL * 0.42, 0, 7);
   brush.fill();

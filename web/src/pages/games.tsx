@@ -49,7 +49,12 @@ function GamesOf({ run, runs, query }: { run: string; runs: string[]; query: URL
       <header class="page-head">
         <h1>Games</h1>
         <form class="filters" aria-label="Which games" onSubmit={(event) => event.preventDefault()}>
-          <Select label="Run" value={run} onChange={(value) => set({ run: value, offset: "" })} options={runs.map((name) => [name, name])} />
+          <Select
+            label="Run"
+            value={run}
+            onChange={(value) => replace(link(["games"], { run: value }))}
+            options={runs.map((name) => [name, name])}
+          />
           <Select
             label="Kind"
             value={filters.kind ?? ""}
