@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from keisei.shogi import IllegalActionError, Outcome, ShogiGame
@@ -121,13 +121,17 @@ class Table:
         if len(self._games) >= MAX_GAMES:
             raise Busy(f"{MAX_GAMES} games are being played here already")
 
-    @contextmanager
-    def _using(self, number: str) -> Iterator[_Game]:
-        """A game that nobody else changes meanwhile."""
+    def _find(self, number: str) -> _Game:
         with self._lock:
             game = self._games.get(number)
         if game is None:
             raise NotFound(f"there is no game {number!r}: it may have been unused for an hour")
+        return game
+
+    @contextmanager
+    def _using(self, number: str) -> Iterator[_Game]:
+        """A game that nobody else changes meanwhile."""
+        game = self._find(number)
         if not game.lock.acquire(timeout=1.0):
             raise WebError(409, "the agent is thinking about this game: wait for its move")
         try:
@@ -139,7 +143,10 @@ class Table:
             game.lock.release()
 
     def show(self, number: str) -> PlayedGame:
-        """The game as it stands."""
+        """The game as it stands, also while the agent thinks."""
+        game = self._find(number)
+        if game.lock.locked():
+            return _show(game)
         with self._using(number) as game:
             return _show(game)
 
@@ -154,12 +161,10 @@ class Table:
             return _show(game)
 
     def reply(self, number: str) -> PlayedGame:
-        """The agent's move."""
+        """The agent's move; if it has made it already, the game as it stands."""
         with self._using(number) as game:
-            if game.result:
+            if game.result or game.your_turn:
                 return _show(game)
-            if game.your_turn:
-                raise WebError(409, "it is your turn")
             network = self._networks.load(game.path)
             seconds = THINK_SECONDS
             if game.clock:  # it moves well before its time is up
@@ -283,7 +288,11 @@ def _result_text(side: Turn, winner: Turn | None, reason: str) -> str:
 
 
 def _show(game: _Game) -> PlayedGame:
-    positions, moves = replay(game.start, game.moves)
+    # A copy: the agent may make its move at this moment, and a move comes before its value.
+    moves = list(game.moves)
+    values = [*game.values, None][: len(moves) + 1]
+    game = replace(game, moves=moves, values=values)
+    positions, texts = replay(game.start, moves)
     return PlayedGame(
         id=game.id,
         player=game.settings.player,
@@ -292,9 +301,9 @@ def _show(game: _Game) -> PlayedGame:
         nodes=game.settings.nodes,
         position=positions[-1],
         legal=game.board().legal_usi() if game.your_turn else [],
-        moves=moves,
+        moves=texts,
         positions=positions,
-        values=game.values,
+        values=values,
         your_turn=game.your_turn,
         result=game.result,
         clock=game.clock.state() if game.clock else None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
@@ -92,7 +93,7 @@ def _call(
     except (KeiseiError, OSError) as error:
         return _bare(error)
     except Exception as error:
-        log.exception("a request failed")
+        log.error("a request failed:\n%s", traceback.format_exc())  # as text: it keeps no frames
         return RuntimeError(f"{type(error).__name__}: {error}")
 
 

@@ -1,16 +1,16 @@
 """Every refusal: each of these would be a way in."""
 
 import http.client
-import pickle
 import re
 import socket
 
 import httpx
 import pytest
-import torch
 
+from keisei.training import checkpoint
 from keisei.web.app import create_app
 from keisei.web.security import COOKIE, MAX_BODY, Access, is_loopback
+from tests.training.test_checkpoint import Harmful
 from tests.web.conftest import serving
 from tests.web.test_play import PLAYER
 
@@ -253,18 +253,16 @@ def test_a_link_within_the_folder_is_a_run(runs):
 # -- code in files -------------------------------------------------------------------------------
 
 
-class _Harmful:
-    def __reduce__(self):
-        return (pytest.fail, ("code of a checkpoint was run",))
-
-
-def test_a_checkpoint_with_code_in_it_is_refused(runs):
+def test_a_checkpoint_with_code_in_it_is_refused(runs, tmp_path, monkeypatch):
+    trace = tmp_path / "it-ran"
     path = runs / "first" / "checkpoints" / "step_000000009999.pt"
-    torch.save({"agent": _Harmful()}, path, pickle_module=pickle)
+    monkeypatch.setattr(checkpoint, "_encode", lambda state, where: state)
+    checkpoint.save_checkpoint(path, {"agent": Harmful(trace)})  # under a right seal
     with serving(runs) as client:
         answer = client.post("/api/play", json={"player": f"run/first/{path.name}"})
         assert answer.status_code == 400
-        assert "checkpoint" in answer.json()["detail"]
+        assert "could run code" in answer.json()["detail"]
+    assert not trace.exists()
 
 
 def test_settings_with_code_in_them_are_refused(runs):
