@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: train test coverage lint format setup constraints clean
+.PHONY: train test coverage lint format setup web constraints clean
 
 train: setup
 	$(BIN)/keisei train -c configs/quick.yaml
@@ -26,6 +26,10 @@ lint: setup
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The page of `keisei serve`, from web/ into keisei/web/static; only who changes it needs Node.
+web:
+	cd web && npm ci --no-fund --no-audit && npm run check && npm run build
 
 setup: $(STAMP)
 

@@ -172,6 +172,26 @@ def usi(
         run_engine(model, nodes)
 
 
+@app.command()
+def serve(
+    runs: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
+    host: Annotated[
+        str, typer.Option(help="Where to listen; beyond this machine, a token is asked for.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0: any that is free.", min=0, max=65535)] = 8000,
+    allow_host: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="Another name that this server is reached by, as behind a proxy."),
+    ] = None,
+    open_browser: Annotated[bool, typer.Option("--open/--no-open", help="In a browser.")] = True,
+) -> None:
+    """Watch runs, replay games and play against them, in a browser; Ctrl-C ends it."""
+    from keisei.web.server import serve as run_server
+
+    with readable_errors():
+        run_server(runs, host, port, open_browser, tuple(allow_host or ()))
+
+
 @contextlib.contextmanager
 def readable_errors() -> Iterator[None]:
     """Errors that a user can mend are one line on stderr and exit code 2, not a traceback."""

@@ -269,6 +269,9 @@ class LoggingConfig(Section):
     games_per_update: int = Field(
         1, ge=0, description="Finished self-play games saved as KIF after each update."
     )
+    games_per_evaluation: int = Field(
+        4, ge=0, description="Games against each opponent saved as KIF after each evaluation."
+    )
 
 
 class WandbConfig(Section):

@@ -319,17 +319,22 @@ def write_record(record: GameRecord, path: str | os.PathLike[str]) -> None:
     and `.ki2u` can write it. An `ending` that the format has no word for is left out.
     """
     path = Path(path)
+    _replace_file(path, record_bytes(record, path))
+
+
+def record_bytes(record: GameRecord, path: str | os.PathLike[str]) -> bytes:
+    """What `write_record` would write to a file of that name."""
+    path = Path(path)
     form, encoding = _format_of(path)
     try:
         text = _text(form, record)
-        data = text.encode(encoding)
+        return text.encode(encoding)
     except UnicodeEncodeError as error:
         raise RecordError(
             f"{path}: CP932 has no {text[error.start]!r}; {path.suffix}u is UTF-8 and can write it"
         ) from None
     except ValueError as error:
         raise RecordError(f"{path}: {form.name} cannot say {record.outcome}: {error}") from None
-    _replace_file(path, data)
 
 
 def _text(form: _Format, record: GameRecord) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keisei.evaluation.match import MatchResult
+from keisei.evaluation.match import MatchGame, MatchResult
 from keisei.shogi import FinishedGame
 from keisei.shogi.records import GameRecord, write_record
 from keisei.training.metrics import MetricsStore, TensorBoardWriter
+from keisei.training.parallel.statistics import worker_rows
 
 if TYPE_CHECKING:
     from keisei.training.trainer import Trainer
@@ -60,6 +61,8 @@ class RecordMetrics(Callback):
 
     def on_update(self, trainer: Trainer, finished: Sequence[FinishedGame]) -> None:
         self._log(trainer, trainer.progress.metrics)
+        self.store.set_now("workers", worker_rows(trainer.workers) if trainer.workers else [])
+        self.store.set_now("live games", trainer.live_games.state())
         for end in list(finished)[: trainer.config.logging.games_per_update]:
             file = save_game(trainer, end, f"{trainer.progress.steps:012d}-{end.game:03d}.kif")
             self.store.log_game(
@@ -84,6 +87,25 @@ class RecordMetrics(Callback):
                 },
             )
             self.store.log_event("info", f"step {trainer.progress.steps}: {result}")
+            for game in result.games[: trainer.config.logging.games_per_evaluation]:
+                self._save_match_game(trainer, result, game)
+
+    def _save_match_game(self, trainer: Trainer, result: MatchResult, game: MatchGame) -> None:
+        record = result.record(game)
+        step = trainer.progress.steps
+        # UTF-8: the run's name is in it, which may be written in any script.
+        path = trainer.run.games_dir / f"{step:012d}-{result.second}-{game.number:03d}.kifu"
+        write_record(record, path)
+        self.store.log_game(
+            step,
+            kind="evaluation",
+            black=record.black,
+            white=record.white,
+            winner=game.outcome.winner if game.outcome else None,
+            reason=game.outcome.reason if game.outcome else "failure",
+            length=len(game.moves),
+            file=path.name,
+        )
 
     def on_checkpoint(self, trainer: Trainer, path: Path, seconds: float) -> None:
         self.store.log_event("info", f"saved {path.name} in {seconds:.2f} s")

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 
 from keisei.errors import KeiseiError
@@ -270,17 +271,8 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _is_another_living_process(pid: int) -> bool:
-    if pid == os.getpid():  # a former process of this number, or a failed save of ours
-        return False
-    if os.name == "nt":  # there os.kill(pid, 0) is no question but a kill
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it lives and belongs to another user
-        return True
-    return True
+    # Ours is a former process of this number, or a failed save of ours.
+    return pid != os.getpid() and bool(psutil.pid_exists(pid))
 
 
 def _try_to(action: Callable[[], object], what: str) -> None:

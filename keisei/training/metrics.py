@@ -9,6 +9,7 @@ a gap in the curve, and plain to see in `latest`.
 """
 
 import contextlib
+import json
 import logging
 import math
 import os
@@ -34,6 +35,7 @@ CREATE TABLE IF NOT EXISTS games (
 CREATE INDEX IF NOT EXISTS games_by_step ON games (step);
 CREATE TABLE IF NOT EXISTS events (time REAL, level TEXT, message TEXT);
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE IF NOT EXISTS now (key TEXT PRIMARY KEY, time REAL, value TEXT);
 """
 
 # Jumps from name to name in the index, where DISTINCT would read every row of it.
@@ -75,9 +77,15 @@ class MetricsReader:
 
     def latest(self) -> dict[str, float]:
         """The newest value of each metric."""
-        newest = "SELECT value FROM metrics WHERE name = ? ORDER BY step DESC, rowid DESC LIMIT 1"
+        return {name: value for name, (_, value) in self.latest_points().items()}
+
+    def latest_points(self) -> dict[str, tuple[int, float]]:
+        """The newest (step, value) pair of each metric."""
+        newest = (
+            "SELECT step, value FROM metrics WHERE name = ? ORDER BY step DESC, rowid DESC LIMIT 1"
+        )
         rows = ((name, self._query(newest, name)) for name in self.names())
-        return {name: _number(found[0]["value"]) for name, found in rows if found}
+        return {name: (one[0]["step"], _number(one[0]["value"])) for name, one in rows if one}
 
     def games(self, limit: int = 100) -> list[dict[str, Any]]:
         """The newest games, newest first, as dicts of the table's columns."""
@@ -88,6 +96,48 @@ class MetricsReader:
         """The newest events, newest first, as dicts of the table's columns."""
         rows = self._query("SELECT * FROM events ORDER BY rowid DESC LIMIT ?", limit)
         return [dict(row) for row in rows]
+
+    def newest(self) -> tuple[int, float] | None:
+        """The step and the time of what was logged last."""
+        rows = self._query("SELECT step, time FROM metrics ORDER BY rowid DESC LIMIT 1")
+        return (int(rows[0]["step"]), float(rows[0]["time"])) if rows else None
+
+    def find_games(
+        self,
+        where: Mapping[str, str | None],
+        with_record: bool = False,
+        offset: int = 0,
+        limit: int = 50,
+    ) -> tuple[int, list[dict[str, Any]]]:
+        """How many games have these values in these columns, and some of them, newest first."""
+        tests = [f"{column} IS ?" for column in where]
+        tests += ["file IS NOT NULL"] if with_record else []
+        clause = f"WHERE {' AND '.join(tests)}" if tests else ""
+        total = self._query(f"SELECT COUNT(*) AS n FROM games {clause}", *where.values())[0]["n"]
+        rows = self._query(
+            f"SELECT * FROM games {clause} ORDER BY id DESC LIMIT ? OFFSET ?",
+            *where.values(),
+            limit,
+            offset,
+        )
+        return int(total), [dict(row) for row in rows]
+
+    def game(self, number: int) -> dict[str, Any] | None:
+        """The game with this id, if there is one."""
+        rows = self._query("SELECT * FROM games WHERE id = ?", number)
+        return dict(rows[0]) if rows else None
+
+    def reasons(self) -> list[str]:
+        """How games ended, each reason once."""
+        rows = self._query("SELECT DISTINCT reason FROM games ORDER BY reason")
+        return [row["reason"] for row in rows]
+
+    def now(self, key: str) -> Any:
+        """What was stored with `MetricsStore.set_now`; None if nothing was."""
+        if not self._query("SELECT 1 FROM sqlite_master WHERE name = 'now'"):
+            return None  # a run of an older Keisei
+        rows = self._query("SELECT value FROM now WHERE key = ?", key)
+        return json.loads(rows[0]["value"]) if rows else None
 
     def meta(self, key: str) -> str | None:
         """A fact about the run that was stored with `MetricsStore.set_meta`."""
@@ -175,6 +225,12 @@ class MetricsStore(MetricsReader):
         """Store a fact about the run in place of an earlier one of the same key."""
         with self._errors("write to"), self._db:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def set_now(self, key: str, value: Any) -> None:
+        """Store how something is at this moment (workers, games in play), as JSON."""
+        row = (key, time.time(), json.dumps(value, allow_nan=False))
+        with self._errors("write to"), self._db:
+            self._db.execute("INSERT OR REPLACE INTO now VALUES (?, ?, ?)", row)
 
     def truncate_after(self, step: int) -> None:
         """Forget metrics and games later than `step`, so that a resumed curve has no double points.

@@ -22,6 +22,8 @@ from io import FileIO
 from itertools import count
 from pathlib import Path
 
+import psutil
+
 from keisei.errors import KeiseiError
 
 if sys.platform != "win32":
@@ -129,6 +131,31 @@ class Run:
     def _make_subfolders(self) -> None:
         for folder in (self.checkpoints_dir, self.games_dir, self.tensorboard_dir):
             folder.mkdir(exist_ok=True)
+
+
+def is_training(folder: Path) -> bool:
+    """Does a process hold the lock of the run in `folder`?
+
+    It only looks: were the lock tried, a training that starts at that moment would be refused.
+    """
+    lock = folder / "lock"
+    try:
+        pid, inode = int(lock.read_text()), lock.stat().st_ino
+    except (OSError, ValueError):
+        return False
+    if not psutil.pid_exists(pid):
+        return False
+    try:
+        locks = Path("/proc/locks").read_text()
+    except OSError:  # not Linux; after a crash, a new process may have the same number
+        return True
+    # "1: FLOCK  ADVISORY  WRITE 19459 fe:00:5636381 0 EOF"
+    held = (line.split() for line in locks.splitlines())
+    return any(
+        row[1] == "FLOCK" and row[4] == str(pid) and row[5].rpartition(":")[2] == str(inode)
+        for row in held
+        if len(row) > 5
+    )
 
 
 def _check_name(name: str) -> None:

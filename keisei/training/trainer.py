@@ -18,6 +18,7 @@ from keisei.evaluation.players import GreedyPlayer, Player, PolicyPlayer, Random
 from keisei.shogi import FinishedGame, ShogiGame
 from keisei.training.callbacks import Callback
 from keisei.training.checkpoint import CheckpointStore
+from keisei.training.live_games import LiveGames
 from keisei.training.opponents import Opponent
 from keisei.training.parallel import BaseManager, ParallelError, make_manager
 from keisei.training.parallel.statistics import worker_metrics
@@ -60,6 +61,7 @@ class Trainer:
         self._states: list[dict[str, Any]] = [{}] * config.training.parallel.num_workers
         self._shards: list[SelfPlayShard] = []  # while they are played in this process
         self.checkpoints = CheckpointStore(run.checkpoints_dir, config.training.keep_checkpoints)
+        self.live_games = LiveGames(config.env.start_sfens(), len(self._states))
 
     # -- collecting --------------------------------------------------------------------------
 
@@ -91,8 +93,10 @@ class Trainer:
             before = self.shard_states()
             try:
                 self.workers.synchronize_models()
-                for rollout in self.workers.collect_experiences():
+                rollouts = self.workers.collect_experiences()
+                for shard, rollout in zip(self.workers.collected_from, rollouts, strict=True):
                     self.buffer.add_batch(rollout)
+                    self.live_games.follow(shard, rollout)
                 return self.workers.finished_games
             except ParallelError as error:
                 self.buffer.clear()
@@ -112,12 +116,14 @@ class Trainer:
         """Fill the buffer with rollouts of every shard, one after another, until they suffice."""
         finished: list[FinishedGame] = []
         while len(self.buffer) < self.config.training.parallel.update_steps:
-            for shard, opponent in zip(self.shards, self._opponents, strict=True):
+            shards = zip(self.shards, self._opponents, strict=True)
+            for index, (shard, opponent) in enumerate(shards):
                 rollout = new_rollout(self.config)
                 version = self.agent.version
                 other = opponent.policy(version)
                 finished += shard.collect(self.agent.evaluate, rollout, version, other)
                 self.buffer.add_batch(rollout)
+                self.live_games.follow(index, rollout)
         return finished
 
     @property
@@ -218,6 +224,7 @@ class Trainer:
         self.agent.load_state_dict(state["agent"])
         self.stop_workers()
         self._states, self._shards = state["shards"], []
+        self.live_games.go_on(self._states)
         games = self.config.training.parallel.num_envs_per_worker
         for shard in self._states:
             if shard and len(shard["move_counts"]) != games:

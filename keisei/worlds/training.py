@@ -58,8 +58,12 @@ class WorldTraining:
     @property
     def steps(self) -> int:
         """Turns so far, over all copies."""
+        return self.steps_of(self.environment.epoch)
+
+    def steps_of(self, epochs: int) -> int:
+        """The turns of so many epochs, over all copies."""
         world = self.environment.world
-        return self.environment.epoch * world.max_turns * world.copies
+        return epochs * world.max_turns * world.copies
 
     def load_latest(self) -> None:
         """Go on from the newest good checkpoint."""
@@ -82,6 +86,7 @@ class WorldTraining:
         with self.run.lock(), MetricsStore(self.run.metrics_path) as metrics, Stopper() as stopper:
             metrics.truncate_after(self.steps)  # of a lost epoch; it would stand there twice
             metrics.log_event("info", f"started at epoch {environment.epoch}")
+            metrics.set_meta("total_timesteps", str(self.steps_of(self.config.epochs)))
             tensorboard = TensorBoardWriter(self.run.tensorboard_dir, self.steps or None)
             try:
                 if self.random_return is None:

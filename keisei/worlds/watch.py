@@ -11,6 +11,7 @@ from rich.text import Text
 
 from keisei.errors import KeiseiError
 from keisei.training.checkpoint import CheckpointStore
+from keisei.training.run import Run
 from keisei.worlds.config import load_world_config
 from keisei.worlds.drawing import colored_text, picture
 from keisei.worlds.environment import Environment
@@ -25,7 +26,11 @@ KEYS = {"w": "up", "s": "down", "a": "left", "d": "right", " ": "stay", "e": "cl
 
 def load_episode(name: str, seed: int, human: int | None = None) -> Environment:
     """One copy of a run's world, with its agents as they are in the newest checkpoint."""
-    run = open_run(name)
+    return load_episode_of(open_run(name), seed, human)
+
+
+def load_episode_of(run: Run, seed: int, human: int | None = None) -> Environment:
+    """The same, of a run that is open."""
     overrides = ["copies=1", f"seed={seed}", "parallel.enabled=false", "parallel.train_interval=1"]
     environment = build(load_world_config(None, run.config_path, overrides))
     _, state = CheckpointStore(run.checkpoints_dir).latest()

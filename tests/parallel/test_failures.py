@@ -37,6 +37,7 @@ def test_killed_workers_are_replaced_and_the_rollouts_are_the_same_as_without(se
                 assert_same_bytes(one, two)
         statistics = manager.get_statistics()
         assert statistics["restarts"] == 3
+        assert [worker["restarts"] for worker in statistics["workers"].values()] == [2, 1]
         assert statistics["total_rollouts"] == 8
 
 

@@ -3,6 +3,7 @@ import os
 import pytest
 
 from keisei.training.parallel import ParallelError, ParallelManager
+from keisei.training.parallel.statistics import worker_rows
 
 from .conftest import are_gone, assert_same_bytes, pids, serial_rounds, wait_for
 
@@ -115,6 +116,15 @@ def test_statistics_tell_what_every_worker_does_and_where_the_rollouts_are(setup
             assert worker["steps"] == 64
             assert 0 < worker["busy"] < 1
             assert 0 < worker["busy"] + worker["waiting"] + worker["syncing"] <= 1.01
+        for row, index in zip(worker_rows(manager), (0, 1), strict=True):
+            assert (row["worker"], row["state"], row["restarts"], row["lag"]) == (
+                index,
+                "running",
+                0,
+                0,
+            )
+            assert row["memory_mb"] > 1
+            assert row["node"] is None
     assert manager.get_statistics() == {"is_running": False}
 
 

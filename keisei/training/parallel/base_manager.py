@@ -53,6 +53,7 @@ class BaseManager(ABC):
         self._checkpoints = checkpoints
         self._trace = trace or Trace(None)
         self.finished_games: list[FinishedGame] = []  # in the rollouts collected last
+        self.collected_from: list[int] = []  # the workers that these are from
         self.opponent_scores: dict[str, list[float]] = {}
         self.waited = 0.0  # seconds that the learner waited for rollouts
         self._shards: dict[int, dict[str, Any]] = {}
@@ -128,6 +129,7 @@ class BaseManager(ABC):
         self.waited += time.monotonic() - start
         self._trace.add("learner", "wait for rollouts", start, time.monotonic())
         self.finished_games = [game for one in taken for game in one.games]
+        self.collected_from = [one.worker for one in taken]
         self.opponent_scores = {}
         for one in taken:
             if one.opponent:

@@ -8,7 +8,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +175,7 @@ def cluster_nodes() -> list[dict[str, Any]]:
     ]
 
 
-def store_use() -> Mapping[str, float]:
+def store_use() -> dict[str, float]:
     """What all nodes together have in their object stores, and what went to disk for want of room.
 
     Empty where Ray does not tell (it has no public call for it).

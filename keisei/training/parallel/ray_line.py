@@ -31,6 +31,7 @@ class RayLine:
     work: list[Work] = field(default_factory=list)
     asked: Any = None  # for a sign of life
     heard: float = 0.0  # when it gave the last one
+    version: int = -1  # of the weights that it was given last
     rollouts: int = 0  # since its start, like the rest
     steps: int = 0
     games: int = 0

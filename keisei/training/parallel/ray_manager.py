@@ -28,7 +28,14 @@ from keisei.training.parallel.base_manager import (
 from keisei.training.parallel.experience_collector import ExperienceCollector, Finished
 from keisei.training.parallel.messages import RolloutDone
 from keisei.training.parallel.model_sync import pack_weights
-from keisei.training.parallel.ray_cluster import cluster, cluster_cpus, import_ray, store_bytes
+from keisei.training.parallel.ray_cluster import (
+    cluster,
+    cluster_cpus,
+    cluster_nodes,
+    import_ray,
+    store_bytes,
+    store_use,
+)
 from keisei.training.parallel.ray_line import RayLine, Work
 from keisei.training.parallel.ray_statistics import ray_statistics
 from keisei.training.parallel.ray_worker import RayWorker, clock_offset
@@ -61,6 +68,9 @@ class RayManager(BaseManager):
         self.lines: dict[int, RayLine] = {}
         self.collector = ExperienceCollector(config, num_slots=0)
         self.totals: Counter[str] = Counter()
+        self.restarts: Counter[int] = Counter()  # of each worker
+        self._cluster_now: tuple[list[dict[str, Any]], dict[str, float]] = ([], {})
+        self._asked_at = 0.0
         self._weights: Any = None
         self._published = -1
         self._failures: Counter[int] = Counter()  # of each shard, in a row
@@ -217,6 +227,7 @@ class RayManager(BaseManager):
             self._weights, self._published, number, self._incarnations[index], state
         )
         line.work.append(Work(*answer))
+        line.version = self._published
 
     # -- hearing from workers ----------------------------------------------------------------------
 
@@ -305,6 +316,7 @@ class RayManager(BaseManager):
         self._failed_starts += is_gone and not was_here
         if was_here:
             self.totals["restarts"] += 1
+            self.restarts[line.index] += 1
             self._failures[line.index] += 1
             log.warning("%s on %s ended (%s)", line.name, line.about["host"], why)
         self._check_limits(line, why)
@@ -369,6 +381,13 @@ class RayManager(BaseManager):
                 log.warning("a CPU has joined the cluster: %s begins", self.lines[index].name)
 
     # -- what is going on ------------------------------------------------------------------------
+
+    def cluster_now(self) -> tuple[list[dict[str, Any]], dict[str, float]]:
+        """The nodes and their object stores; asked for at most once a second."""
+        if time.monotonic() - self._asked_at > 1.0:
+            self._cluster_now = cluster_nodes(), store_use()
+            self._asked_at = time.monotonic()
+        return self._cluster_now
 
     def get_statistics(self) -> dict[str, Any]:
         """Steps, games, lag, what each worker does with its time; nodes, and bytes moved."""

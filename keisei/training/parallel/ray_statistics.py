@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
-
-from keisei.training.parallel.ray_cluster import cluster_nodes, store_use
 
 if TYPE_CHECKING:
     from keisei.training.parallel.ray_line import RayLine
@@ -27,7 +26,7 @@ def ray_statistics(manager: RayManager) -> dict[str, Any]:
         "restarts": manager.totals["restarts"],
         "lag": sum(collector.lags) / max(len(collector.lags), 1),
         "max_lag": max(collector.lags, default=0),
-        "workers": {line.index: _of_line(line) for line in here},
+        "workers": {line.index: _of_line(manager, line) for line in here},
         "inference": None,
         "queue_info": {
             "workers": len(lines),
@@ -44,7 +43,7 @@ def ray_statistics(manager: RayManager) -> dict[str, Any]:
     }
 
 
-def _of_line(line: RayLine) -> dict[str, Any]:
+def _of_line(manager: RayManager, line: RayLine) -> dict[str, Any]:
     now = time.monotonic()
     age = sum(line.seconds.values()) or 1.0  # up to its last rollout
     return {
@@ -57,17 +56,22 @@ def _of_line(line: RayLine) -> dict[str, Any]:
         "steps_per_s": line.steps / age,
         **{name: seconds / age for name, seconds in line.seconds.items()},
         "silent_for": now - line.heard,
+        "restarts": manager.restarts[line.index],
+        "lag": manager.published - line.version if line.version >= 0 else 0,
+        "state": "running",
+        "is_elsewhere": line.about["host"] != socket.gethostname(),
     }
 
 
 def _cluster(manager: RayManager, here: list[RayLine]) -> dict[str, Any]:
     """The nodes with their workers, what went over the wire at most, and the object stores."""
     workers = Counter(line.about["node"] for line in here)
-    nodes = [{**node, "workers": workers[node["node"]]} for node in cluster_nodes()]
+    known, stores = manager.cluster_now()
+    nodes = [{**node, "workers": workers[node["node"]]} for node in known]
     return {
         "nodes": nodes,
         # A set of weights is fetched once by every node that has workers.
         "weights_bytes": manager.totals["weights_bytes"] * max(len(workers), 1),
         "rollout_bytes": manager.totals["rollout_bytes"],
-        "object_store": dict(store_use()),
+        "object_store": stores,
     }

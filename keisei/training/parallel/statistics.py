@@ -39,7 +39,7 @@ def statistics(supervisor: Supervisor) -> dict[str, Any]:
     }
 
 
-def _of_line(supervisor: Supervisor, line: WorkerLine) -> dict[str, float]:
+def _of_line(supervisor: Supervisor, line: WorkerLine) -> dict[str, Any]:
     row = dict(zip(FIELDS, supervisor.status["status"][line.index].tolist(), strict=True))
     now = time.monotonic()
     age = max(now - line.started, 1e-9)
@@ -53,7 +53,18 @@ def _of_line(supervisor: Supervisor, line: WorkerLine) -> dict[str, float]:
         "steps_per_s": row["steps"] / age,
         **shares,
         "silent_for": now - row["beat"],
+        "restarts": supervisor.restarts[line.index],
+        "lag": supervisor.synchronizer.version - line.version if line.version >= 0 else 0,
+        "state": _state(line),
     }
+
+
+def _state(line: WorkerLine) -> str:
+    if line.leaving:
+        return "leaving"
+    if not line.ready:
+        return "starting"
+    return "paused" if line.paused else "running"
 
 
 def memory_of_tree() -> int:
@@ -67,6 +78,30 @@ def memory_of_tree() -> int:
         except psutil.Error:  # it has just ended
             continue
     return total
+
+
+def worker_rows(manager: BaseManager) -> list[dict[str, Any]]:
+    """Each worker as the page shows it (`keisei serve`)."""
+    rows = []
+    for index, worker in manager.get_statistics()["workers"].items():
+        rows.append(
+            {
+                "worker": index,
+                **{name: worker[name] for name in ("state", "restarts", "lag")},
+                **{name: round(worker[name], 4) for name in ACTIVITIES},
+                "steps_per_s": round(worker["steps_per_s"], 1),
+                "memory_mb": None if worker.get("is_elsewhere") else _memory_mb(worker["pid"]),
+                "node": worker.get("host"),  # None: this machine
+            }
+        )
+    return rows
+
+
+def _memory_mb(pid: int) -> float | None:
+    try:
+        return round(float(psutil.Process(pid).memory_info().rss) / 2**20, 1)
+    except psutil.Error:  # it has just ended
+        return None
 
 
 def worker_metrics(manager: BaseManager) -> dict[str, float]:

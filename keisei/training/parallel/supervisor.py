@@ -82,6 +82,7 @@ class Supervisor:
         self.changed = threading.Condition()
         self.leaving: set[int] = set()  # workers whose process is to be renewed
         self.totals: Counter[str] = Counter()
+        self.restarts: Counter[int] = Counter()  # of each worker
         self._paused: set[int] = set()
         self._wanted: dict[int, int] = {}  # sync mode: rollouts that each worker is to begin
         self._wanted_of_any = 0
@@ -367,6 +368,7 @@ class Supervisor:
         if line.slots:
             self._count_begun(line.index, -len(line.slots))
         self.totals["restarts"] += 1
+        self.restarts[line.index] += 1
         self._failed_starts += not line.ready
         self._failures[line.index] += 1
         self._check_limits(line, why)

@@ -1,0 +1,87 @@
+"""A few games of a run as they are being played: their moves, and what the network thought.
+
+It follows the first games of the first shards through the rollouts that the learner gets, in plain
+Python over a few columns: some microseconds a move, and only for these games.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rsshogi.core import Move
+
+from keisei.core.rollout import Rollout
+from keisei.shogi import ShogiGame, features
+from keisei.shogi.actions import MOVE_OF_ACTION
+from keisei.shogi.vector_shogi import moves_in_state
+
+WATCHED = 4  # games
+
+
+@dataclass
+class _Game:
+    start: str | None = None  # None: it was joined in the middle, and how it began is not known
+    moves: list[str] = field(default_factory=list)
+    values: list[tuple[int, float]] = field(default_factory=list)  # (moves so far, Black's value)
+
+
+class LiveGames:
+    """Follows `WATCHED` games, spread over the shards.
+
+    A game is known from its first move on, or from the state that its shard went on with. After a
+    gap (rollouts that were too old to learn from are dropped) it waits for the next game.
+    """
+
+    def __init__(self, start_sfens: Sequence[str], shards: int) -> None:
+        self._starts = list(start_sfens)
+        boards = [ShogiGame(sfen) for sfen in self._starts]
+        self._start_of = {_key(b.observation()): b.start_sfen for b in boards}
+        # Game 0 of each shard, then game 1 of each, and so on.
+        self._games = {(n % shards, n // shards): _Game() for n in range(WATCHED)}
+
+    def go_on(self, states: Sequence[dict[str, Any]]) -> None:
+        """Begin with the games that the shards go on with."""
+        for (shard, row), game in self._games.items():
+            state = states[shard]
+            if state and row < len(state["move_counts"]):
+                game.start, game.moves = moves_in_state(state, self._starts, row)
+                game.values = []
+
+    def follow(self, shard: int, rollout: Rollout) -> None:
+        """See what happened in a shard's newest rollout."""
+        for (index, row), game in self._games.items():
+            if index == shard and row < rollout.actions.shape[1]:
+                self._follow(game, rollout, row)
+
+    def _follow(self, game: _Game, rollout: Rollout, row: int) -> None:
+        seen = rollout.observations[:, row]
+        whites = seen[:, features.SIDE]
+        low, high = seen[:, features.MOVE_COUNT :].astype(int).T
+        played = low + 256 * high
+        bits = MOVE_OF_ACTION[whites, rollout.actions[:, row]].tolist()
+        values = (rollout.values[:, row] * (1 - 2.0 * whites)).tolist()
+        for t, (count, move, value) in enumerate(zip(played.tolist(), bits, values, strict=True)):
+            if count == 0:
+                game.start, game.moves = self._start_of.get(_key(seen[t])), []
+                game.values = []
+            elif count != len(game.moves):
+                game.start = None
+            if game.start is not None:
+                game.values.append((count, round(value, 3)))
+                game.moves.append(Move(move).to_usi())
+        if rollout.dones[-1, row]:  # the next one has not begun
+            game.start = None
+
+    def state(self) -> list[dict[str, Any]]:
+        """The games that are known, as plain data."""
+        return [
+            {"game": number, "start": game.start, "moves": game.moves, "values": game.values}
+            for number, game in enumerate(self._games.values())
+            if game.start is not None
+        ]
+
+
+def _key(observation: features.Observations) -> bytes:
+    return observation[: features.REPETITIONS].tobytes()

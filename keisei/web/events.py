@@ -1,0 +1,135 @@
+"""Server-sent events: one watcher for each thing that is watched, however many watch it.
+
+A watcher looks every second whether something has changed (a few `stat` calls), makes the messages
+once, and hands the same bytes to all who listen. It lives while somebody listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from dataclasses import dataclass, field
+
+from keisei.errors import KeiseiError
+from keisei.web.schema import Message
+from keisei.web.threads import Busy, NotFound
+
+log = logging.getLogger(__name__)
+
+MAX_STREAMS = 100
+INTERVAL = 1.0  # seconds between two looks
+HEARTBEAT = 15.0  # seconds of silence after which a listener hears that the stream is alive
+_QUEUED = 8  # messages that a slow listener may be behind
+
+Messages = dict[str, Message]  # by the event's name
+Look = Callable[[], Awaitable[Messages | None]]  # None: nothing new
+
+
+@dataclass(eq=False)
+class _Listener:
+    queue: asyncio.Queue[bytes | None] = field(default_factory=lambda: asyncio.Queue(_QUEUED))
+
+    def put(self, message: bytes | None) -> None:
+        """Every message is the whole state: who is behind misses the oldest ones."""
+        if self.queue.full():
+            self.queue.get_nowait()
+        self.queue.put_nowait(message)
+
+
+class _Watcher:
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self.listeners: set[_Listener] = set()
+        self._last: dict[str, bytes] = {}
+        self.task = asyncio.create_task(self._run())
+
+    def add(self, listener: _Listener) -> None:
+        self.listeners.add(listener)
+        for message in self._last.values():
+            listener.put(message)
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                for name, message in (await self._try_to_look() or {}).items():
+                    self._tell(name, message)
+                await asyncio.sleep(INTERVAL)
+        except NotFound:  # the run was removed
+            for listener in self.listeners:
+                listener.put(None)
+
+    async def _try_to_look(self) -> Messages | None:
+        try:
+            return await self._look()
+        except NotFound:
+            raise
+        except (KeiseiError, OSError, RuntimeError) as error:  # the next look may do better
+            log.debug("a look failed: %s", error)
+            return None
+
+    def _tell(self, name: str, message: Message) -> None:
+        data = _encode(name, message)
+        if data == self._last.get(name):
+            return
+        self._last[name] = data
+        for listener in self.listeners:
+            listener.put(data)
+
+
+class Hub:
+    """All watchers; used by the event loop's thread alone."""
+
+    def __init__(self) -> None:
+        self._watchers: dict[Hashable, _Watcher] = {}
+        self._streams = 0
+        self._closed = False
+
+    def open(self, key: Hashable, make_look: Callable[[], Look]) -> AsyncIterator[bytes]:
+        """A stream of what is new in `key`; what is known comes at once."""
+        if self._streams >= MAX_STREAMS:
+            raise Busy(f"{MAX_STREAMS} windows are watching already")
+        return self._listen(key, make_look)
+
+    async def _listen(self, key: Hashable, make_look: Callable[[], Look]) -> AsyncIterator[bytes]:
+        listener = _Listener()
+        self._streams += 1
+        try:
+            watcher = self._watchers.get(key)
+            if watcher is None or watcher.task.done():
+                watcher = self._watchers[key] = _Watcher(make_look())
+            watcher.add(listener)
+            while not self._closed:
+                message = await _next(listener)
+                if message is None:
+                    return
+                yield message
+        finally:
+            self._streams -= 1
+            self._leave(key, listener)
+
+    def _leave(self, key: Hashable, listener: _Listener) -> None:
+        watcher = self._watchers.get(key)
+        if watcher:
+            watcher.listeners.discard(listener)
+            if not watcher.listeners:
+                watcher.task.cancel()
+                del self._watchers[key]
+
+    def close(self) -> None:
+        """End all streams."""
+        self._closed = True
+        for watcher in self._watchers.values():
+            for listener in watcher.listeners:
+                listener.put(None)
+
+
+async def _next(listener: _Listener) -> bytes | None:
+    with contextlib.suppress(asyncio.TimeoutError):
+        return await asyncio.wait_for(listener.queue.get(), HEARTBEAT)
+    return b": alive\n\n"
+
+
+def _encode(name: str, message: Message) -> bytes:
+    return f"event: {name}\ndata: {message.model_dump_json(by_alias=True)}\n\n".encode()

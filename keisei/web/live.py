@@ -1,0 +1,104 @@
+"""What is new in the runs, for those who watch: numbers, workers, and games in play."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from keisei.errors import KeiseiError
+from keisei.shogi import ShogiGame
+from keisei.web.events import Messages
+from keisei.web.networks import Network, Networks, Opinion, view_of
+from keisei.web.positions import last_position, named_moves
+from keisei.web.runs import RunsFolder, Signature
+from keisei.web.schema import LiveGame, LiveUpdate, RunList
+from keisei.web.threads import Threads
+
+NEW_NETWORK_EVERY = 20.0  # seconds; a fast training saves more often than anybody can see
+
+
+class RunsWatch:
+    """The list of runs, when one of them has changed."""
+
+    def __init__(self, runs: RunsFolder, threads: Threads) -> None:
+        self._runs, self._threads = runs, threads
+
+    async def look(self) -> Messages | None:
+        return await self._threads.run(self._look)
+
+    def _look(self) -> Messages:
+        return {"runs": RunList(runs=self._runs.rows())}
+
+
+class RunWatch:
+    """One run, when it has changed."""
+
+    def __init__(self, runs: RunsFolder, networks: Networks, threads: Threads, name: str) -> None:
+        self._runs, self._networks, self._threads = runs, networks, threads
+        self._name = name
+        self._seen: Signature | None = None
+        self._network: Network | None = None
+        self._network_path: Path | None = None
+        self._network_since = -NEW_NETWORK_EVERY
+
+    async def look(self) -> Messages | None:
+        return await self._threads.run(self._look)
+
+    def _look(self) -> Messages | None:
+        signature = self._runs.signature(self._name)
+        if signature == self._seen:
+            return None
+        update = self._runs.update(self._name)
+        messages: Messages = {"update": update}
+        if self._seen is None:  # the numbers come at once; a network may take seconds to load
+            self._seen = ()
+            return messages
+        if update.row.kind == "shogi" and update.row.state != "broken":
+            playing = self._games() if update.row.state == "training" else []
+            messages["live"] = LiveUpdate(games=playing)
+        self._seen = signature
+        return messages
+
+    def _games(self) -> list[LiveGame]:
+        run = self._runs.open(self._name)
+        if not run.metrics_path.exists():
+            return []
+        with self._runs.metrics(run) as reader:
+            games = reader.now("live games") or []
+        opinions = self._opinions(games)
+        return [_live_game(game, seen) for game, seen in zip(games, opinions, strict=True)]
+
+    def _opinions(self, games: list[dict[str, Any]]) -> list[Opinion | None]:
+        """What the newest network thinks of the games; nothing, if it cannot be had."""
+        self._renew_network()
+        if self._network is None:
+            return [None] * len(games)
+        boards = [ShogiGame.from_moves(game["start"], game["moves"]) for game in games]
+        return [*self._network.look_at([view_of(board) for board in boards])]
+
+    def _renew_network(self) -> None:
+        if time.monotonic() - self._network_since < NEW_NETWORK_EVERY:
+            return
+        # A broken file, or one that was just removed: the next look finds another.
+        with suppress(KeiseiError, OSError):
+            path = self._runs.newest_checkpoint(self._name)
+            if path is not None and path != self._network_path:
+                self._network = self._networks.load(path)
+                self._network_path, self._network_since = path, time.monotonic()
+
+
+def _live_game(game: dict[str, Any], seen: Opinion | None) -> LiveGame:
+    start, moves = game["start"], game["moves"]
+    values = [(int(ply), float(value)) for ply, value in game["values"]]
+    top = [(move, round(chance, 4), None) for move, chance in seen.top] if seen else []
+    if seen:
+        values.append((len(moves), round(seen.value, 3)))
+    return LiveGame(
+        game=game["game"],
+        position=last_position(start, moves),
+        move_number=len(moves),
+        top=named_moves(start, moves, top),
+        values=values,
+    )

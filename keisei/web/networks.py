@@ -1,0 +1,150 @@
+"""Networks that look at positions for the page: loaded once, used by many threads in turn.
+
+Checkpoints are read without running code from them (see `keisei.training.checkpoint`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei.shogi import PolicyOutputMapper, ShogiGame
+from keisei.shogi.actions import Turn
+from keisei.shogi.features import SIDE, Observations
+from keisei.web.schema import Model
+
+if TYPE_CHECKING:
+    from keisei.core.policy import Evaluation
+    from keisei.training.trained import Trained
+
+KEPT = 4  # networks in memory
+TOP = 5  # moves that are told
+_MAPPER = PolicyOutputMapper()
+
+
+def shipped_path() -> Path | None:
+    """The checkpoint of the network that comes with Keisei, if there is one."""
+    folder = Path(__file__).parent.parent / "models"
+    return next(iter(sorted(folder.glob("*.pt"), reverse=True)), None)
+
+
+def shipped_model() -> Model | None:
+    """The network that comes with Keisei, as its file's name tells (it is not loaded)."""
+    path = shipped_path()
+    if path is None:
+        return None
+    digits = re.search(r"step_?(\d+)", path.stem)
+    return Model(name=path.stem, steps=int(digits[1]) if digits else None)
+
+
+class View(NamedTuple):
+    """A position as a network sees it; without a board, so that any thread may have it."""
+
+    observation: Observations
+    legal: npt.NDArray[np.int16]
+    result: float | None  # Black's, when the game is over
+
+
+class Opinion(NamedTuple):
+    """The likeliest moves (USI) with their probabilities, and the value for Black."""
+
+    top: list[tuple[str, float]]
+    value: float
+
+
+def view_of(game: ShogiGame) -> View:
+    """The game's position."""
+    result = None
+    if game.outcome:
+        result = {"black": 1.0, "white": -1.0, None: 0.0}[game.outcome.winner]
+    return View(game.observation(), game.legal_actions().astype(np.int16), result)
+
+
+class Network:
+    """A trained network that one thread at a time may ask."""
+
+    def __init__(self, trained: Trained) -> None:
+        self.steps = trained.steps
+        self._policy = trained.policy
+        self._lock = threading.Lock()
+
+    def policy(
+        self,
+        observations: Observations,
+        legal: npt.NDArray[np.int16],
+        offsets: npt.NDArray[np.int64],
+    ) -> Evaluation:
+        """What the network says of N positions: a `Policy`."""
+        with self._lock:
+            return self._policy(observations, legal, offsets)
+
+    def look_at(self, views: Sequence[View]) -> list[Opinion]:
+        """What the network thinks of positions; of those where the game is over, the result."""
+        going = [view for view in views if view.result is None]
+        answers = iter(self._ask(going))
+        return [
+            next(answers) if view.result is None else Opinion([], view.result) for view in views
+        ]
+
+    def _ask(self, views: Sequence[View]) -> list[Opinion]:
+        if not views:
+            return []
+        offsets = np.concatenate([[0], np.cumsum([len(view.legal) for view in views])])
+        observations = np.stack([view.observation for view in views])
+        seen = self.policy(observations, np.concatenate([v.legal for v in views]), offsets)
+        probabilities = np.exp(seen.log_probs)
+        answers = []
+        for row, view in enumerate(views):
+            turn: Turn = "white" if view.observation[SIDE] else "black"
+            own = probabilities[offsets[row] : offsets[row + 1]]
+            order = np.argsort(-own, kind="stable").tolist()
+            value = float(seen.values[row])
+            answers.append(
+                Opinion(
+                    [
+                        (_MAPPER.action_to_usi(int(view.legal[i]), turn), float(own[i]))
+                        for i in order[:TOP]
+                    ],
+                    value if turn == "black" else -value,
+                )
+            )
+        return answers
+
+
+class Networks:
+    """Loads checkpoints, and keeps those that were used last."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[Path, int, int], Network] = OrderedDict()
+        self._lock = threading.Lock()  # one load at a time: loading takes memory
+
+    def load(self, path: Path) -> Network:
+        """The network of a checkpoint file."""
+        status = path.stat()
+        key = (path, status.st_mtime_ns, status.st_size)
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = Network(_load(path))
+            self._kept.move_to_end(key)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+            return self._kept[key]
+
+
+def _load(path: Path) -> Trained:
+    # Here and not above: PyTorch takes seconds to import, and a page without a game needs none.
+    import torch
+
+    from keisei.training.trained import load_trained
+
+    # A training may need the cores more; half of them is enough to play.
+    torch.set_num_threads(max(1, min(4, (os.cpu_count() or 1) // 2)))
+    return load_trained(path)

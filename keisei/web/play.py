@@ -1,0 +1,310 @@
+"""Games between humans and networks: kept in memory, bounded in number, judged by the rules."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from keisei.shogi import IllegalActionError, Outcome, ShogiGame
+from keisei.shogi.actions import Turn
+from keisei.shogi.records import GameRecord, record_bytes
+from keisei.web.clock import Clock
+from keisei.web.networks import Networks, shipped_model, shipped_path, view_of
+from keisei.web.positions import named_moves, other, playable, replay
+from keisei.web.runs import RunsFolder
+from keisei.web.schema import Hint, NewGame, PlayedGame, PlayerList, PlayerRow, Result
+from keisei.web.thinking import THINK_SECONDS, advise, choose
+from keisei.web.threads import Busy, NotFound, WebError
+
+MAX_GAMES = 200
+FORGET_AFTER = 3600.0  # seconds without a request
+AGENT = "Keisei"
+
+
+@dataclass
+class _Game:
+    """A game as data: boards are made when they are needed, by the thread that needs them."""
+
+    id: str
+    settings: NewGame
+    label: str
+    path: Path
+    start: str
+    moves: list[str] = field(default_factory=list)
+    values: list[float | None] = field(default_factory=lambda: [None])
+    result: Result | None = None
+    clock: Clock | None = None
+    used: float = field(default_factory=time.monotonic)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def turn(self) -> Turn:
+        first: Turn = "black" if self.start.split()[1] == "b" else "white"
+        return first if len(self.moves) % 2 == 0 else other(first)
+
+    @property
+    def your_turn(self) -> bool:
+        return self.turn == self.settings.side and self.result is None
+
+    def board(self) -> ShogiGame:
+        return ShogiGame.from_moves(self.start, self.moves)
+
+
+class Table:
+    """All games that are being played against humans."""
+
+    def __init__(
+        self, runs: RunsFolder, networks: Networks, closing: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._runs, self._networks = runs, networks
+        self._closing = closing
+        self._games: dict[str, _Game] = {}
+        self._lock = threading.Lock()
+
+    # -- who there is to play with ---------------------------------------------------------------
+
+    def players(self) -> PlayerList:
+        """The shipped network, and the checkpoints of all Shogi runs, newest first per run."""
+        players = []
+        shipped = shipped_model()
+        if shipped:
+            label = f"{AGENT} ({shipped.name})"
+            players.append(PlayerRow(id="shipped", label=label, steps=shipped.steps))
+        for row in self._runs.rows():
+            if row.kind == "shogi" and row.state != "broken":
+                for one in self._runs.checkpoints(self._runs.open(row.name)):
+                    label = f"{row.name}, step {one.steps:,}"
+                    name = f"run/{row.name}/{one.file}"
+                    players.append(PlayerRow(id=name, label=label, steps=one.steps))
+        return PlayerList(players=players)
+
+    def _find_player(self, name: str) -> tuple[str, Path]:
+        """A player's label and checkpoint."""
+        if name == "shipped":
+            path = shipped_path()
+            if path is None:
+                raise NotFound("no network comes with this Keisei: choose one of a run")
+            return AGENT, path
+        kind, _, rest = name.partition("/")
+        run, _, file = rest.rpartition("/")
+        if kind != "run" or not run:
+            raise NotFound(f"there is no player {name!r}: GET /api/players names them all")
+        path = self._runs.checkpoint_path(run, file)
+        return f"{run}, step {int(path.stem.removeprefix('step_')):,}", path
+
+    # -- a game ------------------------------------------------------------------------------------
+
+    def begin(self, settings: NewGame) -> PlayedGame:
+        """A new game; the network is loaded, so that the first reply is quick."""
+        label, path = self._find_player(settings.player)
+        start = playable(settings.start)
+        self._networks.load(path)
+        game = _Game(secrets.token_urlsafe(12), settings, label, path, start)
+        if settings.clock and settings.clock.main + settings.clock.byoyomi > 0:
+            game.clock = Clock(settings.clock)
+        self._start_clock(game)
+        with self._lock:
+            self._make_room()
+            self._games[game.id] = game
+        return _show(game)
+
+    def _make_room(self) -> None:
+        now = time.monotonic()
+        for game in list(self._games.values()):
+            if now - game.used > FORGET_AFTER:
+                del self._games[game.id]
+        if len(self._games) >= MAX_GAMES:
+            raise Busy(f"{MAX_GAMES} games are being played here already")
+
+    def _find(self, number: str) -> _Game:
+        with self._lock:
+            game = self._games.get(number)
+        if game is None:
+            raise NotFound(f"there is no game {number!r}: it may have been unused for an hour")
+        return game
+
+    @contextmanager
+    def _using(self, number: str) -> Iterator[_Game]:
+        """A game that nobody else changes meanwhile."""
+        game = self._find(number)
+        if not game.lock.acquire(timeout=1.0):
+            raise WebError(409, "the agent is thinking about this game: wait for its move")
+        try:
+            game.used = time.monotonic()
+            if game.clock and game.clock.has_fallen():
+                self._end(game, other(game.turn), "time")
+            yield game
+        finally:
+            game.lock.release()
+
+    def show(self, number: str) -> PlayedGame:
+        """The game as it stands, also while the agent thinks."""
+        game = self._find(number)
+        if game.lock.locked():
+            return _show(game)
+        with self._using(number) as game:
+            return _show(game)
+
+    def move(self, number: str, usi: str) -> PlayedGame:
+        """The human's move."""
+        with self._using(number) as game:
+            if game.result:
+                return _show(game)  # time ran out, or another window ended it
+            if not game.your_turn:
+                raise WebError(409, "it is not your turn")
+            self._play(game, usi, None)
+            return _show(game)
+
+    def reply(self, number: str) -> PlayedGame:
+        """The agent's move; if it has made it already, the game as it stands."""
+        with self._using(number) as game:
+            if game.result or game.your_turn:
+                return _show(game)
+            network = self._networks.load(game.path)
+            seconds = THINK_SECONDS
+            if game.clock:  # it moves well before its time is up
+                game.clock.start(game.turn)
+                seconds = min(seconds, max(game.clock.left(game.turn) / 10, 0.05))
+            choice = choose(
+                network, game.start, game.moves, game.settings.nodes, seconds, self._closing
+            )
+            game.values[-1] = round(choice.value, 4)
+            self._play(game, choice.move, None)
+            if game.result is None:
+                value = network.look_at([view_of(game.board())])[0].value
+                game.values[-1] = round(value, 4)
+            return _show(game)
+
+    def undo(self, number: str) -> PlayedGame:
+        """Take back to the human's previous turn."""
+        with self._using(number) as game:
+            mine = [n for n in range(len(game.moves)) if _side(game, n) == game.settings.side]
+            resigned = game.result is not None and game.result.reason in ("resignation", "time")
+            if resigned and game.turn == game.settings.side:
+                pass  # only the end is taken back
+            elif mine:
+                del game.moves[mine[-1] :], game.values[mine[-1] + 1 :]
+            else:
+                raise WebError(409, "there is no move of yours to take back")
+            game.result = None
+            self._start_clock(game)
+            return _show(game)
+
+    def resign(self, number: str) -> PlayedGame:
+        """The human gives up."""
+        with self._using(number) as game:
+            if game.result is None:
+                self._end(game, other(game.settings.side), "resignation")
+            return _show(game)
+
+    def hint(self, number: str) -> Hint:
+        """What the agent would play in the human's place."""
+        with self._using(number) as game:
+            if not game.your_turn:
+                raise WebError(409, "there is no hint: it is not your turn")
+            network = self._networks.load(game.path)
+            found, value = advise(
+                network, game.start, game.moves, game.settings.nodes, self._closing
+            )
+            return Hint(top=named_moves(game.start, game.moves, found), value=value)
+
+    def record(self, number: str, suffix: str) -> tuple[str, bytes]:
+        """The game as a file of that suffix: its name and content."""
+        with self._using(number) as game:
+            names: dict[Turn, str] = {
+                game.settings.side: "Human",
+                other(game.settings.side): AGENT,
+            }
+            outcome, ending = game.board().outcome, None
+            comments = {}
+            if game.result and game.result.reason == "resignation":
+                if game.turn == game.settings.side:
+                    outcome = Outcome(game.result.winner, "resignation")
+                else:  # the formats have no word for who resigns before the other has moved
+                    comments = {len(game.moves): "Human resigns."}
+            elif game.result and game.result.reason == "time":
+                ending = f"{game.result.winner}_WIN_BY_TIMEOUT".upper()
+            record = GameRecord(
+                game.start,
+                tuple(game.moves),
+                names["black"],
+                names["white"],
+                outcome,
+                ending,
+                comments,
+            )
+            file = f"keisei-{game.id}.{suffix}"
+            return file, record_bytes(record, file)
+
+    # -- what happens in it ------------------------------------------------------------------------
+
+    def _play(self, game: _Game, usi: str, value: float | None) -> None:
+        board = game.board()
+        try:
+            board.push_usi(usi)
+        except IllegalActionError as error:
+            raise WebError(400, str(error)) from None
+        if game.clock:
+            game.clock.stop()
+        game.moves.append(usi)
+        game.values.append(value)
+        if board.outcome:
+            self._end(game, board.outcome.winner, board.outcome.reason)
+        else:
+            self._start_clock(game)
+
+    def _start_clock(self, game: _Game) -> None:
+        """The human's runs by itself; the agent's only while it thinks."""
+        if game.clock:
+            game.clock.stop()
+            if game.your_turn:
+                game.clock.start(game.settings.side)
+
+    def _end(self, game: _Game, winner: Turn | None, reason: str) -> None:
+        if game.clock:
+            game.clock.stop()
+        text = _result_text(game.settings.side, winner, reason)
+        game.result = Result(winner=winner, reason=reason, text=text)
+
+
+def _side(game: _Game, move: int) -> Turn:
+    first: Turn = "black" if game.start.split()[1] == "b" else "white"
+    return first if move % 2 == 0 else other(first)
+
+
+def _result_text(side: Turn, winner: Turn | None, reason: str) -> str:
+    if winner is None:
+        return f"Draw: {reason}."
+    if winner == side:
+        why = {"time": f"{AGENT} ran out of time"}.get(reason, reason)
+        return f"You win: {why}."
+    why = {"resignation": "you resigned", "time": "your time is up"}.get(reason, reason)
+    return f"{AGENT} wins: {why}."
+
+
+def _show(game: _Game) -> PlayedGame:
+    # A copy: the agent may make its move at this moment, and a move comes before its value.
+    moves = list(game.moves)
+    values = [*game.values, None][: len(moves) + 1]
+    game = replace(game, moves=moves, values=values)
+    positions, texts = replay(game.start, moves)
+    return PlayedGame(
+        id=game.id,
+        player=game.settings.player,
+        label=game.label,
+        side=game.settings.side,
+        nodes=game.settings.nodes,
+        position=positions[-1],
+        legal=game.board().legal_usi() if game.your_turn else [],
+        moves=texts,
+        positions=positions,
+        values=values,
+        your_turn=game.your_turn,
+        result=game.result,
+        clock=game.clock.state() if game.clock else None,
+    )

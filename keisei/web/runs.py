@@ -1,0 +1,323 @@
+"""The runs in a folder: their names, states and numbers; nothing outside the folder is read.
+
+A run's row is made anew only when one of its files has changed, so that listing many runs often
+costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from keisei.errors import KeiseiError
+from keisei.training.metrics import MetricsReader
+from keisei.training.run import Run, RunError, is_training
+from keisei.web.schema import (
+    Checkpoint,
+    Elo,
+    Event,
+    Kind,
+    Ladder,
+    LadderPlayer,
+    RunDetail,
+    RunRow,
+    RunUpdate,
+    Worker,
+)
+from keisei.web.threads import NotFound
+
+_PARTS = ("config.yaml", "metrics.sqlite", "checkpoints")  # one of them makes a folder a run's
+_CHECKPOINT = re.compile(r"step_(\d{12})\.pt")
+_MAX_CONFIG = 256 * 1024  # bytes
+
+Signature = tuple[object, ...]
+Points = dict[str, tuple[int, float]]  # the newest (step, value) of each metric
+
+
+class BrokenRun(KeiseiError):
+    """A folder that should be a run and cannot be read as one."""
+
+
+class RunsFolder:
+    """All runs below one folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._known: dict[str, tuple[Signature, RunRow, Points]] = {}
+        self._settings_of: dict[tuple[Path, object], Mapping[str, Any]] = {}
+        self._lock = threading.Lock()
+
+    # -- which runs there are ----------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """The names of all runs, newest first; also of broken ones."""
+        try:
+            folders = [path for path in self.root.iterdir() if _looks_like_a_run(path)]
+        except FileNotFoundError:
+            return []  # the first training makes it
+        # By their settings, which never change: reading metrics changes the folder's own time.
+        begun = {path.name: (_changed(path / "config.yaml"), path.name) for path in folders}
+        return sorted(begun, key=lambda name: begun[name], reverse=True)
+
+    def open(self, name: str) -> Run:
+        """The run of that name; what is not a run right here does not exist."""
+        if Path(name).name != name or not _looks_like_a_run(self.root / name):
+            raise NotFound(f"there is no run {name!r} in {self.root}")
+        return Run(self.inside(self.root / name))
+
+    def inside(self, path: Path) -> Path:
+        """The path with its links followed, if that is still within the folder of runs."""
+        real = path.resolve()
+        if not real.is_relative_to(self.root.resolve()):
+            raise BrokenRun(f"{path} leads out of {self.root}: such links are not followed")
+        return real
+
+    def checkpoints(self, run: Run) -> list[Checkpoint]:
+        """The run's checkpoints, newest first."""
+        found = []
+        with suppress(FileNotFoundError):
+            for path in self.inside(run.checkpoints_dir).iterdir():
+                name = _CHECKPOINT.fullmatch(path.name)
+                if name:
+                    found.append(Checkpoint(file=path.name, steps=int(name[1])))
+        return sorted(found, key=lambda one: one.steps, reverse=True)
+
+    def checkpoint_path(self, name: str, file: str) -> Path:
+        """A checkpoint file of a run."""
+        run = self.open(name)
+        if file not in [one.file for one in self.checkpoints(run)]:
+            raise NotFound(f"the run {name!r} has no checkpoint {file!r}")
+        return self.inside(run.checkpoints_dir / file)
+
+    def newest_checkpoint(self, name: str) -> Path | None:
+        """The newest checkpoint file of a run, if it has one."""
+        run = self.open(name)
+        newest = self.checkpoints(run)[:1]
+        return self.inside(run.checkpoints_dir / newest[0].file) if newest else None
+
+    def metrics(self, run: Run) -> MetricsReader:
+        """A reader of the run's numbers."""
+        return MetricsReader(self.inside(run.metrics_path))
+
+    # -- what they are like --------------------------------------------------------------------
+
+    def signature(self, name: str) -> Signature:
+        """Changes whenever something of the run does; cheap, and it opens nothing."""
+        folder = self.root / name
+        files = ("config.yaml", "metrics.sqlite", "metrics.sqlite-wal", "checkpoints")
+        stamps = [_stamp(folder / file) for file in (*files, "ladder.json")]
+        return (*stamps, is_training(folder))
+
+    def rows(self) -> list[RunRow]:
+        """All runs."""
+        return [self.row(name) for name in self.names()]
+
+    def row(self, name: str) -> RunRow:
+        """One run; if it is broken, its row says why."""
+        return self._look(name)[0]
+
+    def _look(self, name: str) -> tuple[RunRow, Points]:
+        signature = self.signature(name)
+        with self._lock:
+            known = self._known.get(name)
+        if known and known[0] == signature:
+            return known[1:]
+        try:
+            row, points = self._read(name, training=bool(signature[-1]))
+        except NotFound:
+            raise
+        except Exception as error:  # whatever is wrong with one run, the others are shown
+            row, points = RunRow(name=name, state="broken", error=_sentence(error)), {}
+        with self._lock:
+            self._known[name] = (signature, row, points)
+        return row, points
+
+    def _read(self, name: str, training: bool) -> tuple[RunRow, Points]:
+        run = self.open(name)
+        settings = self._settings(run)
+        with ExitStack() as stack:
+            reader = self._reader(run, stack)
+            points = reader.latest_points() if reader else {}
+            return self._make_row(run, settings, reader, points, training), points
+
+    def _reader(self, run: Run, stack: ExitStack) -> MetricsReader | None:
+        """A run that has just begun has no numbers yet."""
+        return stack.enter_context(self.metrics(run)) if run.metrics_path.exists() else None
+
+    def _settings(self, run: Run) -> Mapping[str, Any]:
+        """The settings of a run; read once, since they never change."""
+        key = (run.folder, _stamp(run.config_path))
+        with self._lock:
+            if key in self._settings_of:
+                return self._settings_of[key]
+        try:
+            settings = yaml.safe_load(self._config_text(run))
+        except yaml.YAMLError as error:
+            raise BrokenRun(f"{run.config_path} is not YAML: {error}") from None
+        if not isinstance(settings, dict):
+            raise BrokenRun(f"{run.config_path} has no settings")
+        with self._lock:
+            self._settings_of[key] = settings
+        return settings
+
+    def _config_text(self, run: Run) -> str:
+        path = self.inside(run.config_path)
+        if not path.is_file():
+            raise BrokenRun(f"{run.folder} is not a run: config.yaml is missing")
+        with path.open("rb") as file:
+            return file.read(_MAX_CONFIG).decode("utf-8", errors="replace")
+
+    def _make_row(
+        self,
+        run: Run,
+        settings: Mapping[str, Any],
+        reader: MetricsReader | None,
+        points: Points,
+        training: bool,
+    ) -> RunRow:
+        kind: Kind = "world" if "world" in settings else "shogi"
+        row = RunRow(name=run.folder.name, kind=kind, state="stopped")
+        if kind == "world":
+            row.world = str(settings["world"])
+        row.started = _changed(run.config_path)
+        if reader:
+            latest = _values(points)
+            newest = reader.newest()
+            if newest:
+                row.steps, row.updated = newest
+            row.steps_per_s = latest.get("turns_per_s" if row.world else "steps_per_s")
+            games = latest.get("games")
+            row.games = None if games is None else int(games)
+            row.mean_return = latest.get("return")
+            total = reader.meta("total_timesteps")
+            row.total_steps = int(total) if total else None
+        row.elo = _newest_elo(self.ladder(run))
+        finished = row.total_steps is not None and row.steps >= row.total_steps
+        row.state = "training" if training else "finished" if finished else "stopped"
+        return row
+
+    def ladder(self, run: Run) -> Ladder | None:
+        """What `keisei ladder` has stored of the run."""
+        path = self.inside(run.folder / "ladder.json")
+        if not path.is_file():
+            return None
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            entries = {entry["name"]: entry for entry in data["players"]}
+            players = [_ladder_player(rating, entries) for rating in data["ratings"]]
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            raise BrokenRun(f"{path} is no ladder: {error}") from None
+        return Ladder(players=sorted(players, key=lambda one: one.rating, reverse=True))
+
+    def detail(self, name: str) -> RunDetail:
+        """A run with everything but its curves and games; of a broken one, what can be read."""
+        row, points = self._look(name)
+        detail = RunDetail(**row.model_dump())
+        if row.state == "broken":
+            return detail
+        run = self.open(name)
+        detail.config = self._config_text(run)
+        detail.checkpoints = self.checkpoints(run)
+        detail.ladder = self.ladder(run)
+        with ExitStack() as stack:
+            reader = self._reader(run, stack)
+            if reader:
+                update = _update(row, points, reader, 100)
+                detail.names = list(points)
+                detail.latest, detail.latest_steps = update.latest, update.latest_steps
+                detail.workers, detail.events = update.workers, update.events
+                returns = yaml.safe_load(reader.meta("random_return") or "null")
+                detail.random_return = returns
+        if row.kind == "world":
+            mine = [name for name in detail.names if name.startswith("return agent_")]
+            detail.agents = len(mine) or None
+        return detail
+
+    def update(self, name: str) -> RunUpdate:
+        """What a watcher of the run wants to know."""
+        row, points = self._look(name)
+        nothing = RunUpdate(row=row, latest={}, latest_steps={}, workers=[], events=[])
+        if row.state == "broken":
+            return nothing
+        with ExitStack() as stack:
+            reader = self._reader(self.open(name), stack)
+            return _update(row, points, reader, 20) if reader else nothing
+
+
+def _looks_like_a_run(path: Path) -> bool:
+    """Also a folder that may not be looked into: its row says so."""
+    if path.name.startswith("."):
+        return False
+    try:
+        if not path.is_dir():
+            return False
+    except (OSError, ValueError):  # no name of a file
+        return False
+    try:
+        return any((path / part).exists() for part in _PARTS)
+    except OSError:
+        return True
+
+
+def _update(row: RunRow, points: Points, reader: MetricsReader, events: int) -> RunUpdate:
+    return RunUpdate(
+        row=row,
+        latest=_values(points),
+        latest_steps={name: step for name, (step, _) in points.items()},
+        workers=[Worker(**worker) for worker in reader.now("workers") or []],
+        events=[Event(**event) for event in reader.events(events)],
+    )
+
+
+def _ladder_player(rating: dict[str, Any], entries: dict[str, dict[str, Any]]) -> LadderPlayer:
+    entry = entries[rating["name"]]
+    return LadderPlayer(
+        name=rating["name"],
+        rating=rating["elo"],
+        low=rating["low"],
+        high=rating["high"],
+        games=rating["games"],
+        steps=entry.get("steps"),
+        cpu_hours=entry.get("cpu_hours"),
+    )
+
+
+def _newest_elo(ladder: Ladder | None) -> Elo | None:
+    """The rating of the newest checkpoint, as it plays without search."""
+    rated = [one for one in ladder.players if one.steps is not None] if ladder else []
+    if not rated:
+        return None
+    newest = max(rated, key=lambda one: (one.steps or 0, "nodes" not in one.name))
+    return Elo(rating=newest.rating, low=newest.low, high=newest.high)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except (OSError, ValueError):  # ValueError: no name of a file
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _values(points: Points) -> dict[str, float | None]:
+    return {name: value if math.isfinite(value) else None for name, (_, value) in points.items()}
+
+
+def _sentence(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, (KeiseiError, RunError)) else f"cannot be read: {text}"

@@ -1,0 +1,376 @@
+"""What the server and the page tell each other, as JSON. Sides are "black" and "white"."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from keisei.shogi.actions import Turn
+
+Kind = Literal["shogi", "world"]
+State = Literal["training", "stopped", "finished", "broken"]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Message(BaseModel):
+    """Anything that is sent; a field that nobody knows is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Problem(Message):
+    """Why a request was refused or failed, in one sentence."""
+
+    detail: str
+
+
+# -- runs ----------------------------------------------------------------------------------------
+
+
+class Elo(Message):
+    """A rating above the random player's, with its 95 % interval."""
+
+    rating: float
+    low: float
+    high: float
+
+
+class RunRow(Message):
+    """A run in the list."""
+
+    name: str
+    kind: Kind = "shogi"
+    state: State
+    error: str | None = None
+    world: str | None = None
+    steps: int = 0
+    total_steps: int | None = None
+    steps_per_s: float | None = None
+    games: int | None = None
+    elo: Elo | None = None
+    mean_return: float | None = Field(None, serialization_alias="return")
+    started: float | None = None
+    updated: float | None = None
+
+
+class RunList(Message):
+    """All runs of the folder."""
+
+    runs: list[RunRow]
+
+
+class Worker(Message):
+    """A worker of a run, and what it does with its time (shares from 0 to 1)."""
+
+    worker: int
+    state: str
+    busy: float
+    waiting: float
+    syncing: float
+    restarts: int
+    lag: float
+    steps_per_s: float
+    memory_mb: float | None = None
+    node: str | None = None
+
+
+class Checkpoint(Message):
+    """A checkpoint file of a run."""
+
+    file: str
+    steps: int
+
+
+class Event(Message):
+    """Something that happened in a run."""
+
+    time: float
+    level: str
+    message: str
+
+
+class LadderPlayer(Message):
+    """A player of the run's ladder."""
+
+    name: str
+    rating: float
+    low: float
+    high: float
+    games: int
+    steps: int | None = None
+    cpu_hours: float | None = None
+
+
+class Ladder(Message):
+    """The ratings of `keisei ladder`, strongest first."""
+
+    players: list[LadderPlayer]
+
+
+class RunDetail(RunRow):
+    """A run with everything but its curves and games."""
+
+    config: str = ""
+    names: list[str] = []
+    latest: dict[str, float | None] = {}
+    latest_steps: dict[str, int] = {}
+    checkpoints: list[Checkpoint] = []
+    workers: list[Worker] = []
+    events: list[Event] = []
+    ladder: Ladder | None = None
+    random_return: list[float] | None = None
+    agents: int | None = None
+
+
+class SeriesAnswer(Message):
+    """Curves: (step, value) pairs by the metric's name; no value: it was not a number."""
+
+    series: dict[str, list[tuple[int, float | None]]]
+
+
+# -- positions and games -------------------------------------------------------------------------
+
+
+class Position(Message):
+    """All that is needed to draw a board."""
+
+    sfen: str
+    turn: Turn
+    check: bool
+    last: str | None = None
+
+
+class PositionAnswer(Message):
+    """A position, and what may be played in it."""
+
+    position: Position
+    legal: list[str]
+
+
+class MoveText(Message):
+    """A move as programs and as people write it."""
+
+    usi: str
+    western: str
+    japanese: str
+
+
+class TopMove(Message):
+    """A move that the network considers."""
+
+    move: str
+    western: str
+    japanese: str
+    probability: float
+    value: float | None = None  # for the player who makes it
+
+
+class LiveGame(Message):
+    """A game that is being played now; values are Black's, from -1 to 1, by number of moves."""
+
+    game: int
+    position: Position
+    move_number: int
+    top: list[TopMove]
+    values: list[tuple[int, float]]
+
+
+class GameRow(Message):
+    """A game of a run."""
+
+    id: int
+    step: int
+    time: float
+    kind: str
+    black: str
+    white: str
+    winner: Turn | None
+    reason: str
+    length: int
+    has_record: bool
+
+
+class GameList(Message):
+    """Some games of a run, newest first; `reasons` are those of all its games."""
+
+    total: int
+    games: list[GameRow]
+    reasons: list[str]
+
+
+class GameDetail(GameRow):
+    """A game with all its positions; values are Black's, one for each position."""
+
+    positions: list[Position]
+    moves: list[MoveText]
+    values: list[float | None]
+
+
+# -- play ----------------------------------------------------------------------------------------
+
+
+class PlayerRow(Message):
+    """Somebody to play against."""
+
+    id: str
+    label: str
+    steps: int | None = None
+
+
+class PlayerList(Message):
+    """Everybody to play against."""
+
+    players: list[PlayerRow]
+
+
+class ClockSettings(Message):
+    """Seconds for the game, and then for each move."""
+
+    main: float = Field(0, ge=0, le=86_400)
+    byoyomi: float = Field(0, ge=0, le=3_600)
+
+
+class NewGame(Message):
+    """A game to begin; `start` is "startpos", a handicap's name or a SFEN."""
+
+    player: str = Field(max_length=500)
+    side: Turn = "black"
+    nodes: int = Field(0, ge=0, le=3200)
+    start: str = Field("startpos", max_length=200)
+    clock: ClockSettings | None = None
+
+
+class MoveRequest(Message):
+    """A move of the human."""
+
+    move: str = Field(max_length=5)
+
+
+class NoBody(Message):
+    """Nothing more to say."""
+
+
+class Result(Message):
+    """How a game ended; `text` says it to the human."""
+
+    winner: Turn | None
+    reason: str
+    text: str
+
+
+class ClockNow(Message):
+    """Seconds left for the game, and for this move (byoyomi included) of who is to move."""
+
+    black: float
+    white: float
+    byoyomi: float
+    running: Turn | None = None
+    left: float | None = None
+
+
+class PlayedGame(Message):
+    """A game against a human."""
+
+    id: str
+    player: str
+    label: str
+    side: Turn
+    nodes: int
+    position: Position
+    legal: list[str]
+    moves: list[MoveText]
+    positions: list[Position]
+    values: list[float | None]
+    your_turn: bool
+    result: Result | None
+    clock: ClockNow | None
+
+
+class Hint(Message):
+    """What the agent would play in the human's place; `value` is Black's."""
+
+    top: list[TopMove]
+    value: float | None
+
+
+# -- worlds, and the rest ------------------------------------------------------------------------
+
+
+class LegendEntry(Message):
+    """What a number in a frame's cells means."""
+
+    model_config = ConfigDict(extra="ignore")  # of an entity, what is needed to draw it
+
+    name: str
+    color: str
+    symbol: str
+    shape: Literal["square", "circle", "diamond"]
+    layer: int
+
+
+class Frame(Message):
+    """A turn: the lowest and the uppermost thing of each cell, the agents, what each got."""
+
+    ground: list[list[int]]
+    cells: list[list[int]]
+    agents: list[tuple[int, int, str | None]]
+    rewards: list[float]
+
+
+class Episode(Message):
+    """An episode of a world."""
+
+    height: int
+    width: int
+    legend: list[LegendEntry]
+    agents: int
+    agent_colors: list[str]
+    turns: int
+    frames: list[Frame]
+    returns: list[float]
+
+
+class Handicap(Message):
+    """A start position with fewer pieces for White, who moves first."""
+
+    name: str
+    label: str
+    sfen: str
+
+
+class Model(Message):
+    """The network that comes with Keisei."""
+
+    name: str
+    steps: int | None
+
+
+class Info(Message):
+    """What this server is."""
+
+    version: str
+    model: Model | None
+    handicaps: list[Handicap]
+    token_required: bool
+
+
+class RunUpdate(Message):
+    """What is new in a run: the data of an `update` event."""
+
+    row: RunRow
+    latest: dict[str, float | None]
+    latest_steps: dict[str, int]
+    workers: list[Worker]
+    events: list[Event]
+
+
+class LiveUpdate(Message):
+    """The games being played now: the data of a `live` event."""
+
+    games: list[LiveGame]
+
+
+def dump(message: Message) -> dict[str, Any]:
+    """As plain data, with the names that the page knows."""
+    return message.model_dump(mode="json", by_alias=True)

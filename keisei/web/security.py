@@ -1,0 +1,206 @@
+"""Who may ask: one piece of middleware in front of everything.
+
+- The Host header must name this server. A page on the internet that makes its own name point to
+  127.0.0.1 (DNS rebinding) still sends its own name.
+- What changes something must come from our own page: Origin must be this server's.
+- Beyond loopback, a token is needed: in the address once, and from then on in a cookie that no
+  script can read and no other site can send.
+- Bodies are small.
+- The page may load and reach nothing but this server, and nobody may frame it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import socket
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MAX_BODY = 64 * 1024
+COOKIE = "keisei_token"
+_TOO_LARGE = (413, f"a request has at most {MAX_BODY:,} bytes")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Can only this machine reach a server that is bound to `host`?"""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class Access:
+    """Which names the server answers to, and the token that it asks for, if any."""
+
+    hosts: frozenset[str] = frozenset(_LOOPBACK)
+    any_address: bool = False  # any IP address will do: rebinding needs a name
+    token: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, host: str, more_hosts: tuple[str, ...] = ()) -> Access:
+        """For a server that is bound to `host`: beyond loopback, with a new token."""
+        hosts = {*_LOOPBACK, host.lower(), *(name.lower() for name in more_hosts)}
+        if is_loopback(host):
+            return cls(frozenset(hosts))
+        name = socket.gethostname().lower()
+        hosts |= {name, f"{name}.local", socket.getfqdn().lower()}
+        return cls(frozenset(hosts), any_address=True, token=secrets.token_urlsafe(24))
+
+    def knows_host(self, header: str) -> bool:
+        """Does a Host header name this server? (The port may be that of a tunnel.)"""
+        name = _host_name(header)
+        if name is None:
+            return False
+        if name in self.hosts:
+            return True
+        return self.any_address and _is_address(name)
+
+    def is_token(self, given: str) -> bool:
+        """Is it the right token? It takes as long for a nearly right one as for any other."""
+        expected = self.token or ""
+        return secrets.compare_digest(given.encode(), expected.encode())
+
+
+class Guard:
+    """The middleware; pure ASGI, so that streams pass through as they come."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":  # there are no web sockets here
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        refusal = self._refusal(scope, headers)
+        set_cookie = refusal is None and self._brings_token(scope)
+        answer = _Answer(scope, send, self._access.token if set_cookie else None)
+        if refusal:
+            await _problem(*refusal)(scope, receive, answer.send)
+            return
+        await self._app(scope, _Body(receive).receive, answer.send)
+
+    def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+        """Why the request may not pass: a status and a sentence."""
+        host = headers.get("host", "")
+        if not self._access.knows_host(host):
+            return 400, f"this server does not answer to the name {host[:100]!r}"
+        if not _is_from_here(scope, headers, host):
+            return 403, "requests from other sites are refused"
+        length = headers.get("content-length", "0")
+        if not length.isascii() or not length.isdigit() or int(length[:20]) > MAX_BODY:
+            return _TOO_LARGE
+        if self._access.token and not (self._has_token(headers) or self._brings_token(scope)):
+            return 401, "a token is needed: open the address that `keisei serve` printed"
+        return None
+
+    def _has_token(self, headers: Headers) -> bool:
+        cookies: SimpleCookie = SimpleCookie()
+        try:
+            cookies.load(headers.get("cookie", ""))
+        except CookieError:
+            return False
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        given = [cookies[COOKIE].value] if COOKIE in cookies else []
+        given += [bearer.strip()] if scheme.lower() == "bearer" else []
+        return any(self._access.is_token(one) for one in given)
+
+    def _brings_token(self, scope: Scope) -> bool:
+        """Is the token in the address, as on the first visit?"""
+        if not self._access.token:
+            return False
+        query = scope["query_string"].decode("latin-1")
+        return any(self._access.is_token(one) for one in parse_qs(query).get("token", []))
+
+
+class _Body:
+    """Counts the bytes of a body that came without its length, or with a false one."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive, self._size = receive, 0
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._size += len(message.get("body", b""))
+        if self._size > MAX_BODY:
+            raise HTTPException(*_TOO_LARGE)
+        return message
+
+
+class _Answer:
+    """Adds the headers that every answer has."""
+
+    def __init__(self, scope: Scope, send: Send, token: str | None) -> None:
+        self._send, self._token = send, token
+        self._is_api = scope["path"].startswith("/api")
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers[name] = value
+            headers["Cache-Control"] = "no-store" if self._is_api else "no-cache"
+            if self._token:
+                cookie = f"{COOKIE}={self._token}; HttpOnly; SameSite=Strict; Path=/"
+                headers.append("Set-Cookie", cookie)
+        await self._send(message)
+
+
+def _is_from_here(scope: Scope, headers: Headers, host: str) -> bool:
+    site = headers.get("sec-fetch-site", "none")
+    if scope["method"] in ("GET", "HEAD"):
+        # A link to the page may come from anywhere; the data behind it only from the page.
+        return site in ("same-origin", "none") or not scope["path"].startswith("/api")
+    origin = headers.get("origin")
+    if origin is None:
+        return site in ("same-origin", "none")
+    return origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
+
+
+def _host_name(header: str) -> str | None:
+    """The name in a Host header, in lower case, without the port."""
+    text = header.strip().lower()
+    if text.startswith("["):  # [::1]:8000
+        name, bracket, port = text[1:].partition("]")
+        if not bracket or (port and not port[1:].isdigit()):
+            return None
+        return name
+    name, _, port = text.partition(":")
+    return None if not name or (port and not port.isdigit()) else name
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _problem(status: int, detail: str) -> JSONResponse:
+    return JSONResponse({"detail": detail}, status)

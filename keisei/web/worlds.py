@@ -1,0 +1,97 @@
+"""Episodes of worlds, played by a run's newest agents."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+
+from keisei.training.run import Run
+from keisei.web.runs import RunsFolder
+from keisei.web.schema import Episode, Frame, LegendEntry
+from keisei.web.threads import NotFound, WebError
+
+MAX_TURNS = 500
+MAX_CELLS = 1_000_000  # in all frames of an episode together
+_KEPT = 8
+
+
+class Episodes:
+    """Plays episodes, one at a time, and keeps those that were asked for last."""
+
+    def __init__(self, runs: RunsFolder) -> None:
+        self._runs = runs
+        self._kept: OrderedDict[tuple[Path, int], Episode] = OrderedDict()
+        self._lock = threading.Lock()  # a checkpoint of a world may be large
+
+    def play(self, name: str, seed: int) -> Episode:
+        """An episode from a seed, by the run's newest checkpoint."""
+        if self._runs.row(name).kind != "world":
+            raise WebError(400, f"{name!r} is a run of Shogi: it has games, not episodes")
+        path = self._runs.newest_checkpoint(name)
+        if path is None:
+            raise NotFound(f"the run {name!r} has no checkpoint yet: wait for its first one")
+        with self._lock:
+            key = (path, seed)
+            if key not in self._kept:
+                self._kept[key] = _play(self._runs.open(name), seed)
+            self._kept.move_to_end(key)
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+            return self._kept[key]
+
+
+def _play(run: Run, seed: int) -> Episode:
+    # Here and not above: agents need PyTorch, which takes seconds to import.
+    from keisei.worlds.drawing import AGENT_COLORS
+    from keisei.worlds.watch import load_episode_of
+    from keisei.worlds.world import World
+
+    environment = load_episode_of(run, seed)
+    world = environment.world
+    assert isinstance(world, World)
+    world.reset()
+    numbers = {entity.name: n for n, entity in enumerate(world.entities)}
+    agents = len(environment.agents)
+    frames: list[Frame] = []
+    before = np.zeros(agents)
+
+    def add_frame() -> None:
+        rewards = environment.returns - before
+        before[:] = environment.returns
+        rows = world.cells_of(0)
+        frames.append(
+            Frame(
+                ground=[[numbers[cell[0].name] for cell in row] for row in rows],
+                cells=[[numbers[cell[-1].name] for cell in row] for row in rows],
+                agents=[(row, column, None) for row, column in world.places(0)],
+                rewards=[round(float(reward), 4) for reward in rewards],
+            )
+        )
+
+    add_frame()
+    environment.on_turn = add_frame
+    height, width = world.settings.height, world.settings.width
+    turns = min(world.max_turns, MAX_TURNS, max(MAX_CELLS // (height * width), 1))
+    for _ in range(turns):
+        environment.take_turn()
+    return Episode(
+        height=height,
+        width=width,
+        legend=[
+            LegendEntry.model_validate(
+                {
+                    **{n: getattr(e, n) for n in ("name", "color", "shape", "layer")},
+                    "symbol": e.letter,
+                }
+            )
+            for e in world.entities
+        ],
+        agents=agents,
+        agent_colors=[AGENT_COLORS[i % len(AGENT_COLORS)] for i in range(agents)],
+        turns=world.max_turns,
+        frames=frames,
+        returns=[round(float(value), 4) for value in environment.returns],
+    )

@@ -1,0 +1,89 @@
+"""Debian's Chromium, driven by Playwright, before a real server with real runs."""
+
+import os
+import shutil
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from tests.web.conftest import serving
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--headless",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+WAIT_MS = 120_000  # a limit for a machine that is busy; what is awaited comes in a moment
+
+expect.set_options(timeout=WAIT_MS)
+
+
+@pytest.fixture(scope="package")
+def chromium():
+    if not CHROMIUM.is_file() and os.geteuid() == 0 and shutil.which("apt-get"):
+        install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"]
+        subprocess.run(install, capture_output=True, timeout=240, check=False)
+    if not CHROMIUM.is_file():
+        pytest.skip(f"{CHROMIUM} is not here: apt install chromium")
+    return CHROMIUM
+
+
+@pytest.fixture(scope="package")
+def browser(chromium):
+    """One browser, with a new profile, for all tests of this folder."""
+    with sync_playwright() as playwright:
+        one = playwright.chromium.launch(executable_path=str(chromium), args=FLAGS)
+        yield one
+        one.close()
+
+
+@pytest.fixture(scope="package")
+def address(trained_runs):
+    """Where a server shows a run of Shogi ("first") and one of a world ("hunt")."""
+    with serving(trained_runs) as client:
+        yield str(client.base_url)
+
+
+@pytest.fixture
+def serve():
+    """Starts servers of other folders of runs, and gives their addresses."""
+    with ExitStack() as servers:
+        yield lambda runs: str(servers.enter_context(serving(runs)).base_url)
+
+
+@pytest.fixture
+def open_page(browser, serve):  # the pages are closed before the servers
+    """Opens pages; at the test's end none of them may have complained or asked elsewhere."""
+    contexts, complaints = [], []
+
+    def open_one(url, *, expected=(), **options):
+        """A new page at `url`; `expected` are parts of complaints that the test means to cause."""
+        options.setdefault("viewport", {"width": 1280, "height": 900})
+        context = browser.new_context(**options)
+        contexts.append(context)
+        context.set_default_timeout(WAIT_MS)
+        page = context.new_page()
+        home = "/".join(url.split("/")[:3])
+
+        def complain(text):
+            if not any(part in text for part in expected):
+                complaints.append(text)
+
+        page.on("console", lambda said: said.type == "error" and complain(said.text))
+        page.on("pageerror", lambda error: complain(str(error)))
+        page.on("request", lambda r: r.url.startswith((home, "data:")) or complain(r.url))
+        page.goto(url)
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert complaints == []

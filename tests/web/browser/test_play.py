@@ -1,0 +1,134 @@
+"""Games between a person with a mouse, or a keyboard, and an agent."""
+
+import re
+
+from playwright.sync_api import expect
+
+from keisei.shogi.records import read_record
+
+# Black has a pawn in hand, and a silver that promotes on its first move into the camp.
+QUIET = "4k4/9/9/3S5/9/9/9/9/4K4 b GP 1"
+MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
+
+
+def start(page, sfen=None, side="Black"):
+    """Fill in the form for a quick opponent and begin."""
+    page.get_by_role("slider", name="Strength").fill("0")
+    page.get_by_role("radio", name=side).check()
+    if sfen:
+        page.get_by_role("combobox", name="Start").select_option("sfen")
+        page.get_by_role("textbox", name="SFEN").fill(sfen)
+    page.get_by_role("button", name="Start the game").click()
+
+
+def square(page, name):
+    return page.locator(f'.squares [data-square="{name}"]')
+
+
+def my_turn(page, number):
+    """Wait until the agent has answered, and it is the person's turn with so many moves played."""
+    expect(page.get_by_role("status")).to_have_text(re.compile("Your move|You are in check"))
+    expect(page.locator("ol.moves li")).to_have_count(number)
+
+
+def test_a_game_with_a_drop_a_promotion_and_a_resignation(open_page, address, tmp_path):
+    page = open_page(f"{address}/#/play", accept_downloads=True)
+    start(page, QUIET)
+    page.get_by_role("button", name="black pawn in hand, 1").click()
+    expect(page.locator(".target")).not_to_have_count(0)
+    square(page, "1e").click()
+    my_turn(page, 2)
+    square(page, "6d").click()
+    square(page, "6c").click()
+    page.get_by_role("button", name="Promote to promoted silver").click()
+    my_turn(page, 4)
+    expect(square(page, "6c")).to_have_attribute("aria-label", "6 c, black promoted silver")
+    square(page, "6c").click()  # a second thought: chosen, and put back
+    square(page, "6c").click()
+    expect(page.locator(".target")).to_have_count(0)
+    page.get_by_role("button", name="Resign").click()
+    page.get_by_role("dialog").get_by_role("button", name="Resign").click()
+    result = page.get_by_role("dialog")
+    expect(result).to_contain_text("You lose")
+    with page.expect_download() as download:
+        result.get_by_role("link", name="KIF").click()
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
+    record = read_record(path)
+    assert [str(move) for move in record.moves[::2]] == ["P*1e", "6d6c+"]
+
+
+def test_a_drop_that_mates_wins(open_page, address):
+    page = open_page(f"{address}/#/play")
+    start(page, MATE_IN_ONE)
+    page.get_by_role("button", name="black gold in hand, 1").click()
+    square(page, "5b").click()
+    expect(page.get_by_role("dialog")).to_contain_text("You win")
+    page.get_by_role("button", name="See the board").click()
+    expect(page.get_by_role("status")).to_contain_text("win")
+
+
+def test_the_first_move_of_a_game_is_the_agents_when_a_person_plays_white(open_page, address):
+    page = open_page(f"{address}/#/play")
+    start(page, side="White")
+    my_turn(page, 1)
+    # White sits below: the square in the lower right corner is 9a.
+    assert page.locator(".squares button").last.get_attribute("data-square") == "9a"
+
+
+def test_a_piece_is_dragged(open_page, address):
+    page = open_page(f"{address}/#/play")
+    start(page)
+    expect(page.get_by_role("status")).to_have_text("Your move")
+    square(page, "7g").hover()
+    page.mouse.down()
+    square(page, "7f").hover()
+    expect(page.locator(".dragged")).to_be_visible()
+    page.mouse.up()
+    my_turn(page, 2)
+    expect(square(page, "7f")).to_have_attribute("aria-label", "7 f, black pawn")
+
+
+def test_a_game_is_played_with_the_keyboard_alone(open_page, address):
+    page = open_page(f"{address}/#/play")
+    start(page)
+    expect(page.get_by_role("status")).to_have_text("Your move")
+    square(page, "5i").focus()
+    for key in ("ArrowUp", "ArrowUp", "ArrowLeft", "ArrowLeft", "Enter"):
+        page.keyboard.press(key)
+    expect(square(page, "7g")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Escape")
+    expect(square(page, "7g")).to_have_attribute("aria-selected", "false")
+    for key in ("Enter", "ArrowUp", "Enter"):
+        page.keyboard.press(key)
+    my_turn(page, 2)
+    expect(page.locator("ol.moves li").first).to_contain_text("P-7f")
+
+
+def test_hints_are_shown_and_moves_taken_back(open_page, address):
+    page = open_page(f"{address}/#/play")
+    start(page)
+    expect(page.get_by_role("status")).to_have_text("Your move")
+    page.get_by_role("button", name="Hint").click()
+    hints = page.get_by_label("The policy's moves").locator("button")
+    expect(hints.first).to_contain_text("%")
+    expect(page.locator(".arrow.best")).to_have_count(1)
+    hints.first.click()
+    my_turn(page, 2)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("ol.moves li")).to_have_count(0)
+    expect(page.get_by_role("status")).to_have_text("Your move")
+
+
+def test_a_position_that_cannot_be_is_refused_in_words(open_page, address):
+    page = open_page(f"{address}/#/play", expected=["400", "422"])
+    start(page, "nonsense")
+    expect(page.locator("form").get_by_role("alert")).to_contain_text("nonsense")
+
+
+def test_clocks_run(open_page, address):
+    page = open_page(f"{address}/#/play")
+    page.get_by_label("Clock").select_option("0+30")
+    start(page)
+    expect(page.locator(".clock")).to_have_count(2)
+    expect(page.locator(".clock.running")).to_have_text(re.compile(r"0:(30|2\d)"))

@@ -1,0 +1,280 @@
+"""Playing against a network over HTTP."""
+
+import contextlib
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from keisei.shogi.records import read_record
+from keisei.web import play
+from keisei.web.networks import Networks
+from keisei.web.runs import RunsFolder
+from keisei.web.schema import NewGame
+from keisei.web.threads import Busy, NotFound, WebError
+from tests.web.conftest import serving
+
+PLAYER = "run/first/step_000000001024.pt"
+JSON = {"Content-Type": "application/json"}
+MATE_IN_ONE = "4k4/9/4G4/9/9/9/9/9/4K4 b G 1"
+
+
+def begin(client, **settings):
+    answer = client.post("/api/play", json={"player": PLAYER, **settings})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def do(client, game, what, body=None, status=200):
+    answer = client.post(f"/api/play/{game['id']}/{what}", json=body or {})
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def test_players_are_the_checkpoints_of_all_shogi_runs(client):
+    players = client.get("/api/players").json()["players"]
+    assert [player["id"] for player in players] == [
+        "run/first/step_000000001024.pt",
+        "run/first/step_000000000512.pt",
+    ]
+    assert players[0]["label"] == "first, step 1,024"
+
+
+@pytest.mark.parametrize("nodes", [0, 20])
+def test_a_game_goes_back_and_forth(client, nodes):
+    game = begin(client, nodes=nodes)
+    assert game["your_turn"]
+    assert len(game["legal"]) == 30
+    game = do(client, game, "move", {"move": "7g7f"})
+    assert not game["your_turn"]
+    assert game["legal"] == []
+    game = do(client, game, "reply")
+    assert game["your_turn"]
+    assert len(game["moves"]) == 2
+    assert len(game["positions"]) == len(game["values"]) == 3
+    assert game["moves"][0] == {"usi": "7g7f", "western": "P-7f", "japanese": "▲７六歩"}
+    assert all(-1 <= value <= 1 for value in game["values"][1:])
+    assert client.get(f"/api/play/{game['id']}").json() == game
+
+
+def test_the_agent_moves_first_when_the_human_is_white(client):
+    game = begin(client, side="white")
+    assert not game["your_turn"]
+    do(client, game, "move", {"move": "3c3d"}, status=409)
+    game = do(client, game, "reply")
+    assert game["your_turn"]
+    assert do(client, game, "reply") == game  # asked twice, it moves once
+
+
+def test_in_a_handicap_game_white_moves_first(client):
+    assert not begin(client, start="2_pieces", side="black")["your_turn"]
+    assert begin(client, start="rook", side="white")["your_turn"]
+
+
+def test_illegal_moves_are_refused_and_change_nothing(client):
+    game = begin(client)
+    for move in ("7g7e", "1a1a", "P*5e", "hello", "", "7g7f+", "\U0001f600"):
+        assert "detail" in do(client, game, "move", {"move": move}, status=400)
+    assert client.get(f"/api/play/{game['id']}").json()["moves"] == []
+
+
+def test_mate_wins(client, tmp_path):
+    game = begin(client, start=MATE_IN_ONE)
+    hint = do(client, game, "hint")
+    assert hint["top"][0]["move"] == "G*5b"
+    assert hint["top"][0]["value"] == hint["value"] == 1.0
+    game = do(client, game, "move", {"move": "G*5b"})
+    assert game["result"] == {
+        "winner": "black",
+        "reason": "checkmate",
+        "text": "You win: checkmate.",
+    }
+    assert do(client, game, "reply")["moves"] == game["moves"]  # nothing more happens
+    file = tmp_path / "game.kif"
+    file.write_bytes(client.get(f"/api/play/{game['id']}/record?format=kif").content)
+    assert str(read_record(file).outcome) == "black wins by checkmate"
+
+
+def test_the_agent_mates_when_it_can(client):
+    sfen = "4k4/9/9/9/9/9/4g4/9/4K4 w g 1"
+    game = begin(client, start=sfen, nodes=20)
+    game = do(client, game, "reply")
+    assert game["result"]["text"] == "Keisei wins: checkmate."
+    assert game["values"][0] == -1.0
+
+
+@pytest.mark.parametrize("form", ["kif", "csa"])
+def test_resignation_and_its_record(client, tmp_path, form):
+    game = begin(client)
+    do(client, game, "move", {"move": "7g7f"})
+    reply = do(client, game, "reply")["moves"][-1]["usi"]
+    result = do(client, game, "resign")["result"]
+    assert result["text"] == "Keisei wins: you resigned."
+    file = tmp_path / f"game.{form}"
+    file.write_bytes(client.get(f"/api/play/{game['id']}/record?format={form}").content)
+    record = read_record(file)
+    assert record.moves == ("7g7f", reply)
+    assert str(record.outcome) == "white wins by resignation"
+    assert (record.black, record.white) == ("Human", "Keisei")
+
+
+def test_a_resignation_while_the_agent_is_to_move_is_a_comment_in_the_record(client, tmp_path):
+    game = begin(client)
+    do(client, game, "move", {"move": "7g7f"})
+    assert do(client, game, "resign")["result"]["winner"] == "white"
+    file = tmp_path / "game.kif"
+    file.write_bytes(client.get(f"/api/play/{game['id']}/record").content)
+    assert read_record(file).comments == {1: "Human resigns."}
+
+
+def test_undo_goes_back_to_the_humans_turn(client):
+    game = begin(client)
+    do(client, game, "undo", status=409)
+    do(client, game, "move", {"move": "7g7f"})
+    do(client, game, "reply")
+    do(client, game, "move", {"move": "2g2f"})
+    game = do(client, game, "undo")  # while the agent was to move
+    assert [len(game[part]) for part in ("moves", "positions", "values")] == [2, 3, 3]
+    game = do(client, game, "undo")
+    assert game["moves"] == []
+    assert game["your_turn"]
+
+
+def test_undo_takes_back_a_resignation_alone(client):
+    game = begin(client)
+    do(client, game, "move", {"move": "7g7f"})
+    do(client, game, "reply")
+    assert do(client, game, "resign")["result"]
+    game = do(client, game, "undo")
+    assert game["result"] is None
+    assert len(game["moves"]) == 2
+
+
+def test_hints_are_likely_moves_with_names_and_values(client):
+    hint = do(client, begin(client), "hint")
+    assert len(hint["top"]) == 5
+    best = hint["top"][0]
+    assert 0 < best["probability"] < 1
+    assert -1 <= best["value"] <= 1
+    assert best["western"]
+    assert best["japanese"].startswith("▲")
+
+
+def test_the_clock_is_kept_by_the_server(client):
+    game = begin(client, clock={"main": 60, "byoyomi": 5})
+    clock = game["clock"]
+    assert clock["running"] == "black"
+    assert 60 < clock["left"] <= 65
+    game = do(client, game, "move", {"move": "7g7f"})
+    assert game["clock"]["running"] is None  # the agent's runs only while it thinks
+    assert do(client, game, "reply")["clock"]["running"] == "black"
+
+
+def test_time_that_is_up_loses(client):
+    game = begin(client, clock={"main": 0.001, "byoyomi": 0})
+    for _ in range(1000):
+        now = client.get(f"/api/play/{game['id']}").json()
+        if now["result"]:
+            break
+    assert now["result"]["text"] == "Keisei wins: your time is up."
+    assert do(client, game, "move", {"move": "7g7f"})["moves"] == []
+    csa = client.get(f"/api/play/{game['id']}/record?format=csa").text
+    assert "%TIME_UP" in csa
+
+
+def test_bad_games_are_refused(client):
+    for settings, status in (
+        ({"player": "run/first/nothing.pt"}, 404),
+        ({"player": "run/nobody/step_000000001024.pt"}, 404),
+        ({"player": "run/hunt/../first/step_000000001024.pt"}, 404),
+        ({"player": "shipped"}, 404),
+        ({"player": "\ud800"}, 422),
+        ({"player": PLAYER, "start": "nonsense"}, 400),
+        ({"player": PLAYER, "start": "4k4/4G4/4G4/9/9/9/9/9/4K4 w - 1"}, 400),  # mated
+        ({"player": PLAYER, "nodes": 3201}, 422),
+        ({"player": PLAYER, "nodes": -1}, 422),
+        ({"player": PLAYER, "side": "red"}, 422),
+        ({"player": PLAYER, "cheat": True}, 422),
+        ({"player": PLAYER, "clock": {"main": -1}}, 422),
+        ({}, 422),
+    ):
+        # Not by httpx, which refuses half a character.
+        answer = client.post("/api/play", content=json.dumps(settings), headers=JSON)
+        assert answer.status_code == status, (settings, answer.text)
+        assert isinstance(answer.json()["detail"], str)
+
+
+def test_a_checkpoint_of_a_world_cannot_be_played(client):
+    file = client.get("/api/runs/hunt").json()["checkpoints"][0]["file"]
+    answer = client.post("/api/play", json={"player": f"run/hunt/{file}"})
+    assert answer.status_code == 400
+    assert "holds no network" in answer.json()["detail"]
+
+
+def test_games_that_are_not_there(client):
+    assert client.get("/api/play/nothing").status_code == 404
+    assert client.post("/api/play/nothing/move", json={"move": "7g7f"}).status_code == 404
+
+
+def test_many_players_at_once(client):
+    def play_a_game(number):
+        game = begin(client, nodes=number % 3 * 10)
+        for move in ("7g7f", "2g2f", "1g1f"):
+            if move in game["legal"]:
+                game = do(client, game, "move", {"move": move})
+                game = do(client, game, "reply")
+        return len(game["moves"])
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(count >= 2 for count in threads.map(play_a_game, range(8)))
+
+
+def test_a_game_is_not_changed_by_two_at_once(client):
+    game = begin(client, nodes=20)
+    do(client, game, "move", {"move": "7g7f"})
+    with ThreadPoolExecutor(6) as threads:
+        answers = list(
+            threads.map(lambda _: client.post(f"/api/play/{game['id']}/reply", json={}), range(6))
+        )
+    assert {answer.status_code for answer in answers} <= {200, 409}
+    assert len(client.get(f"/api/play/{game['id']}").json()["moves"]) == 2
+
+
+def test_a_game_is_shown_while_the_agent_thinks(trained_runs):
+    table = play.Table(RunsFolder(trained_runs), Networks())
+    game = table.begin(NewGame(player=PLAYER, side="white"))
+    with table._using(game.id):
+        shown = table.show(game.id)
+        assert not shown.your_turn
+        assert shown.moves == []
+        with pytest.raises(WebError, match="thinking"):
+            table.reply(game.id)
+
+
+def test_games_are_bounded_and_unused_ones_forgotten(trained_runs, monkeypatch):
+    monkeypatch.setattr(play, "MAX_GAMES", 2)
+    table = play.Table(RunsFolder(trained_runs), Networks())
+    old, _ = (table.begin(NewGame(player=PLAYER)) for _ in range(2))
+    with pytest.raises(Busy, match="2 games"):
+        table.begin(NewGame(player=PLAYER))
+    monkeypatch.setattr(play, "FORGET_AFTER", -1.0)
+    table.begin(NewGame(player=PLAYER))
+    with pytest.raises(NotFound):
+        table.show(old.id)
+
+
+def test_thinking_ends_when_the_server_does(trained_runs):
+    with serving(trained_runs) as client:
+        game = begin(client, nodes=3200)
+        do(client, game, "move", {"move": "7g7f"})
+
+        def ask():  # whether there is an answer does not matter
+            with contextlib.suppress(httpx.HTTPError):
+                client.post(f"/api/play/{game['id']}/reply", json={})
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+    thread.join(30)
+    assert not thread.is_alive()

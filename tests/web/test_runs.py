@@ -1,0 +1,152 @@
+"""Runs over HTTP: rows, states, curves, and broken ones beside good ones."""
+
+import json
+import sqlite3
+
+from keisei.training.metrics import MetricsStore
+from keisei.training.run import Run, is_training
+from keisei.web.runs import RunsFolder
+from tests.web.conftest import serving
+
+
+def row(client, name):
+    return next(one for one in client.get("/api/runs").json()["runs"] if one["name"] == name)
+
+
+def test_a_finished_run_shows_its_numbers(client):
+    first = row(client, "first")
+    assert first["kind"] == "shogi"
+    assert first["state"] == "finished"
+    assert first["steps"] == first["total_steps"] == 1024
+    assert first["steps_per_s"] > 0
+    assert first["games"] > 0
+    assert first["error"] is first["elo"] is first["world"] is first["return"] is None
+
+
+def test_a_run_of_a_world_is_told_apart(client):
+    hunt = row(client, "hunt")
+    assert (hunt["kind"], hunt["world"], hunt["state"]) == ("world", "treasure_hunt", "finished")
+    assert hunt["total_steps"] == hunt["steps"] == 4 * 4 * 20
+    assert isinstance(hunt["return"], float)
+    detail = client.get("/api/runs/hunt").json()
+    assert detail["agents"] == 2
+    assert len(detail["random_return"]) == 2
+
+
+def test_a_run_in_detail(client):
+    detail = client.get("/api/runs/first").json()
+    assert "move_limit: 40" in detail["config"]
+    assert "entropy" in detail["names"]
+    assert set(detail["latest"]) == set(detail["latest_steps"]) == set(detail["names"])
+    assert detail["latest_steps"]["entropy"] == 1024
+    assert [one["steps"] for one in detail["checkpoints"]] == [1024, 512]
+    assert detail["events"][0]["message"] == "finished"
+    assert detail["workers"] == []
+
+
+def test_a_run_that_is_not_there(client):
+    answer = client.get("/api/runs/nobody")
+    assert answer.status_code == 404
+    assert "nobody" in answer.json()["detail"]
+
+
+def test_curves_keep_their_ends_and_have_at_most_so_many_points(client):
+    whole = client.get("/api/runs/first/series", params={"name": ["entropy", "kl", "nothing"]})
+    curves = whole.json()["series"]
+    assert curves["nothing"] == []
+    assert len(curves["entropy"]) == len(curves["kl"]) == 4
+    few = client.get("/api/runs/first/series", params={"name": "entropy", "points": 3}).json()
+    assert few["series"]["entropy"][0] == curves["entropy"][0]
+    assert few["series"]["entropy"][-1] == curves["entropy"][-1]
+    assert len(few["series"]["entropy"]) == 3
+
+
+def test_what_is_not_a_number_is_null(runs):
+    with MetricsStore(runs / "first" / "metrics.sqlite") as store:
+        store.log(1280, {"entropy": float("nan")})
+    with serving(runs) as client:
+        curve = client.get("/api/runs/first/series?name=entropy").json()["series"]["entropy"]
+        assert curve[-1] == [1280, None]
+        assert client.get("/api/runs/first").json()["latest"]["entropy"] is None
+
+
+def test_broken_runs_show_their_errors_and_hide_nobody(runs):
+    (runs / "no_config" / "checkpoints").mkdir(parents=True)
+    (runs / "no_yaml").mkdir()
+    (runs / "no_yaml" / "config.yaml").write_text("a: [")
+    (runs / "no_database").mkdir()
+    (runs / "no_database" / "config.yaml").write_text("env: {}")
+    (runs / "no_database" / "metrics.sqlite").write_bytes(b"this is no database" * 100)
+    (runs / "other_schema").mkdir()
+    (runs / "other_schema" / "config.yaml").write_text("env: {}")
+    with sqlite3.connect(runs / "other_schema" / "metrics.sqlite") as db:
+        db.execute("CREATE TABLE meta (key TEXT, value TEXT)")
+        db.execute("INSERT INTO meta VALUES ('schema', '99')")
+    (runs / "bad_ladder").mkdir()
+    (runs / "bad_ladder" / "config.yaml").write_text("env: {}")
+    (runs / "bad_ladder" / "ladder.json").write_text("[]")
+    (runs / "somebodys_notes").mkdir()  # no run at all
+    with serving(runs) as client:
+        rows = {one["name"]: one for one in client.get("/api/runs").json()["runs"]}
+        assert rows["first"]["state"] == rows["hunt"]["state"] == "finished"
+        expected = {
+            "no_config": "config.yaml is missing",
+            "no_yaml": "is not YAML",
+            "no_database": "not a database",
+            "other_schema": "schema 99",
+            "bad_ladder": "is no ladder",
+        }
+        assert set(rows) == {"first", "hunt", *expected}
+        for name, error in expected.items():
+            assert rows[name]["state"] == "broken"
+            assert error in rows[name]["error"]
+            assert error in client.get(f"/api/runs/{name}").json()["error"]
+
+
+def test_a_run_that_has_just_begun_is_not_broken(runs):
+    Run.create(runs, "new", "env: {}")
+    with serving(runs) as client:
+        assert row(client, "new")["state"] == "stopped"
+        assert client.get("/api/runs/new/series?name=kl").json() == {"series": {"kl": []}}
+        assert client.get("/api/runs/new/games").json()["total"] == 0
+
+
+def test_a_run_of_an_older_keisei_is_read(runs):
+    with sqlite3.connect(runs / "first" / "metrics.sqlite") as db:
+        db.execute("DROP TABLE now")
+    with serving(runs) as client:
+        assert client.get("/api/runs/first").json()["workers"] == []
+
+
+def test_who_holds_the_lock_trains_and_looking_does_not_disturb(runs):
+    run = Run(runs / "first")
+    folder = RunsFolder(runs)
+    assert not is_training(run.folder)
+    with run.lock():
+        assert folder.row("first").state == "training"
+    assert folder.row("first").state == "finished"
+    with run.lock():  # nobody who looked holds it
+        pass
+
+
+def test_elo_is_of_the_newest_checkpoint_without_search(runs):
+    def player(name, steps=None):
+        return {"name": name, "contestant": name, "steps": steps, "cpu_hours": 1.0}
+
+    def rating(name, elo):
+        return {"name": name, "elo": elo, "low": elo - 50, "high": elo + 50, "games": 32}
+
+    elos = {"random": 0, "step 512": 100, "step 1,024": 200, "step 1,024, 400 nodes": 600}
+    steps = {"step 512": 512, "step 1,024": 1024, "step 1,024, 400 nodes": 1024}
+    data = {
+        "players": [player(name, steps.get(name)) for name in elos],
+        "ratings": [rating(name, elo) for name, elo in elos.items()],
+        "results": [],
+    }
+    (runs / "first" / "ladder.json").write_text(json.dumps(data))
+    with serving(runs) as client:
+        detail = client.get("/api/runs/first").json()
+    assert detail["elo"] == {"rating": 200, "low": 150, "high": 250}
+    names = [player["name"] for player in detail["ladder"]["players"]]
+    assert names == sorted(elos, key=elos.get, reverse=True)
+    assert detail["ladder"]["players"][0]["steps"] == 1024

@@ -1,0 +1,94 @@
+"""`keisei serve` as a user starts and ends it: a process of its own."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+SERVE = [sys.executable, "-m", "keisei", "serve", "--no-open"]
+
+
+@pytest.fixture
+def start(trained_runs):
+    """Starts `keisei serve`; gives the process and the address that it printed."""
+    started = []
+
+    def start_server(*options):
+        command = [
+            sys.executable,
+            "-m",
+            "keisei",
+            "serve",
+            "--runs",
+            str(trained_runs),
+            "--no-open",
+        ]
+        process = subprocess.Popen(
+            [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        for line in process.stdout:
+            address = re.search(r"http://\S+", line)
+            if address:
+                return process, address.group()
+        raise AssertionError(process.stderr.read())
+
+    yield start_server
+    for process in started:
+        process.kill()
+        process.communicate(timeout=30)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_when_told_also_with_open_streams(start, how):
+    process, address = start("--port", "0")
+    with (
+        httpx.Client(base_url=address, timeout=60) as client,
+        client.stream("GET", "/api/runs/first/stream") as stream,
+    ):
+        assert next(stream.iter_lines()) == "event: update"
+        process.send_signal(how)
+        process.wait(20)
+    assert "Traceback" not in process.stderr.read()
+
+
+def test_loopback_needs_no_token_and_says_who_it_is_to_nobody(start):
+    _, address = start("--port", "0")
+    answer = httpx.get(f"{address}api/info", timeout=60)
+    assert answer.json()["token_required"] is False
+    assert "server" not in answer.headers
+
+
+def test_beyond_loopback_the_address_has_a_token(start):
+    _, address = start("--port", "0", "--host", "0.0.0.0")
+    url = httpx.URL(address).copy_with(host="127.0.0.1")
+    assert len(url.params["token"]) >= 32
+    bare = url.copy_with(query=None)
+    assert httpx.get(f"{bare}api/runs", timeout=60).status_code == 401
+    with httpx.Client(timeout=60) as client:
+        assert client.get(url.copy_with(path="/api/info")).status_code == 200
+        assert client.get(f"{bare}api/runs").status_code == 200
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(trained_runs):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run([*SERVE, "--port", port], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "choose another --port" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_many_connections_do_not_keep_others_out(start):
+    _, address = start("--port", "0")
+    url = httpx.URL(address)
+    idle = [socket.create_connection((url.host, url.port), timeout=30) for _ in range(50)]
+    try:
+        assert httpx.get(f"{address}api/info", timeout=60).status_code == 200
+    finally:
+        for one in idle:
+            one.close()

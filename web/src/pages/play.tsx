@@ -1,0 +1,178 @@
+/** Before a game: against whom, from which side and position, and how strong. */
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, type Info, type PlayedGame, type Player, type Position, post, type Side } from "../api";
+import { Board } from "../board/board";
+import { short } from "../format";
+import { useFetch } from "../loading";
+import { go, link } from "../router";
+import { Button, Choice, Empty, sentence, Waiting } from "../ui/parts";
+
+const NODES = [0, 16, 50, 100, 200, 400, 800, 1600, 3200];
+const SFEN = "sfen";
+
+type Clock = "none" | "5+10" | "10+30" | "0+30";
+const CLOCKS: Record<Clock, { main: number; byoyomi: number } | null> = {
+  none: null,
+  "5+10": { main: 300, byoyomi: 10 },
+  "10+30": { main: 600, byoyomi: 30 },
+  "0+30": { main: 0, byoyomi: 30 },
+};
+
+export function PlayPage({ query }: { query: URLSearchParams }) {
+  const players = useFetch<{ players: Player[] }>("players");
+  const info = useFetch<Info>("info");
+  if (!players.data || !info.data) {
+    return (
+      <>
+        <h1>Play</h1>
+        <Waiting error={players.error ?? info.error} what="the players" onRetry={players.reload} />
+      </>
+    );
+  }
+  if (players.data.players.length === 0) {
+    return (
+      <>
+        <h1>Play</h1>
+        <Empty title="Nobody to play against yet">
+          <p>Train an agent for a few minutes; its checkpoints become players.</p>
+          <pre>keisei train</pre>
+        </Empty>
+      </>
+    );
+  }
+  return <Setup players={players.data.players} info={info.data} query={query} />;
+}
+
+interface SetupProps {
+  players: Player[];
+  info: Info;
+  query: URLSearchParams;
+}
+
+function Setup({ players, info, query }: SetupProps) {
+  const run = query.get("run");
+  const first = players.find(({ id }) => run && id.startsWith(`run/${run}/`)) ?? players[0]!;
+  const [player, setPlayer] = useState(first.id);
+  const [side, setSide] = useState<Side | "random">("black");
+  const [strength, setStrength] = useState(3);
+  const [start, setStart] = useState(query.has("start") ? SFEN : "startpos");
+  const [sfen, setSfen] = useState(query.get("start") ?? "");
+  const [clock, setClock] = useState<Clock>("none");
+  const [problem, setProblem] = useState<string | null>(null);
+  const [starting, setStarting] = useState(false);
+
+  const begin = async (event: Event) => {
+    event.preventDefault();
+    setStarting(true);
+    setProblem(null);
+    try {
+      const game = await post<PlayedGame>("play", {
+        player,
+        side: side === "random" ? (Math.random() < 0.5 ? "black" : "white") : side,
+        nodes: NODES[strength],
+        start: start === SFEN ? sfen.trim() : start,
+        clock: CLOCKS[clock],
+      });
+      go(link(["play", game.id]));
+    } catch (error) {
+      setProblem(error instanceof ApiError ? error.message : String(error));
+      setStarting(false);
+    }
+  };
+  const preview = start === SFEN ? sfen : info.handicaps.find(({ name }) => name === start)?.sfen;
+  return (
+    <div class="game-layout">
+      <Preview sfen={preview ?? ""} bottom={side === "white" ? "white" : "black"} />
+      <form class="card side stack" onSubmit={begin} aria-label="New game">
+        <h1>Play</h1>
+        <label>
+          <span>Opponent</span>
+          <select value={player} onChange={(event) => setPlayer(event.currentTarget.value)}>
+            {players.map(({ id, label, steps }) => (
+              <option key={id} value={id}>
+                {label}
+                {steps && !label.includes("step") ? ` · ${short(steps)} steps` : ""}
+              </option>
+            ))}
+          </select>
+        </label>
+        <Choice
+          label="You play"
+          value={side}
+          onChange={setSide}
+          options={[["black", "☗ Black"], ["white", "☖ White"], ["random", "Either"]]}
+        />
+        <label>
+          <span>
+            Strength <span class="muted">{strengthText(NODES[strength]!)}</span>
+          </span>
+          <input
+            type="range"
+            min={0}
+            max={NODES.length - 1}
+            value={strength}
+            aria-valuetext={strengthText(NODES[strength]!)}
+            onInput={(event) => setStrength(Number(event.currentTarget.value))}
+          />
+        </label>
+        <label>
+          <span>Start</span>
+          <select value={start} onChange={(event) => setStart(event.currentTarget.value)}>
+            <option value="startpos">Even game</option>
+            {info.handicaps.filter(({ name }) => name !== "startpos").map(({ name, label }) => (
+              <option key={name} value={name}>
+                {label}
+              </option>
+            ))}
+            <option value={SFEN}>A position (SFEN)</option>
+          </select>
+        </label>
+        {start === SFEN && (
+          <label>
+            <span>SFEN</span>
+            <textarea rows={3} value={sfen} spellcheck={false} onInput={(event) => setSfen(event.currentTarget.value)} />
+          </label>
+        )}
+        <label>
+          <span>Clock</span>
+          <select value={clock} onChange={(event) => setClock(event.currentTarget.value as Clock)}>
+            <option value="none">None</option>
+            <option value="0+30">30 seconds a move</option>
+            <option value="5+10">5 minutes, then 10 seconds a move</option>
+            <option value="10+30">10 minutes, then 30 seconds a move</option>
+          </select>
+        </label>
+        {problem && (
+          <p class="note error" role="alert">
+            {sentence(problem)}
+          </p>
+        )}
+        <Button kind="main" type="submit" disabled={starting}>
+          {starting ? "Setting up the pieces…" : "Start the game"}
+        </Button>
+      </form>
+    </div>
+  );
+}
+
+function strengthText(nodes: number): string {
+  return nodes === 0 ? "instinct, no search" : `${nodes} positions a move`;
+}
+
+/** The position that the game will start from. */
+function Preview({ sfen, bottom }: { sfen: string; bottom: Side }) {
+  const wanted = useSettled(sfen.trim() || "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1");
+  const { data, error } = useFetch<{ position: Position }>(`position?sfen=${encodeURIComponent(wanted)}`);
+  if (error || !data) return <Waiting error={error} what="this position" />;
+  return <Board position={data.position} bottom={bottom} label="The start of the game" />;
+}
+
+/** A value that has not changed for a moment: what is being typed is not asked for. */
+function useSettled(value: string): string {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), 250);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}

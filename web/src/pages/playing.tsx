@@ -1,0 +1,259 @@
+/** A game between a person and an agent. */
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ApiError, get, path, type PlayedGame, post, type Side, type TopMove } from "../api";
+import { Board } from "../board/board";
+import { otherSide } from "../board/sfen";
+import { ValueGraph } from "../charts/value_graph";
+import { signed } from "../format";
+import { link } from "../router";
+import { ClockFace } from "../ui/clock";
+import { MoveList } from "../ui/moves";
+import { Button, Dialog, sentence, Waiting } from "../ui/parts";
+import { CopyLink } from "../ui/share";
+import { arrowsOf, TopMoves } from "./live";
+
+interface Hint {
+  top: TopMove[];
+  value: number | null;
+}
+
+export function PlayingPage({ id }: { id: string }) {
+  const [game, setGame] = useState<PlayedGame | null>(null);
+  const [problem, setProblem] = useState<ApiError | null>(null);
+  const address = path("play", id);
+  useEffect(() => {
+    get<PlayedGame>(address).then(setGame, setProblem);
+  }, [address]);
+  if (!game) {
+    return (
+      <>
+        <h1>Play</h1>
+        <Waiting error={problem} what="this game" />
+        {problem && (
+          <p class="centered">
+            <a href={link(["play"])}>Start a new game</a>
+          </p>
+        )}
+      </>
+    );
+  }
+  return <Playing game={game} onChange={setGame} />;
+}
+
+/** Sends one request at a time, and shows what went wrong. */
+function useGame(game: PlayedGame, onChange: (game: PlayedGame) => void) {
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<string | null>(null);
+  const send = async <T,>(what: string, body?: object): Promise<T | null> => {
+    setBusy(true);
+    setProblem(null);
+    try {
+      return await post<T>(`${path("play", game.id)}/${what}`, body);
+    } catch (error) {
+      setProblem(error instanceof ApiError ? error.message : String(error));
+      return null;
+    } finally {
+      setBusy(false);
+    }
+  };
+  const change = async (what: string, body?: object) => {
+    const next = await send<PlayedGame>(what, body);
+    if (next) onChange(next);
+  };
+  const refresh = () => get<PlayedGame>(path("play", game.id)).then(onChange, () => {});
+  return { busy, problem, send, change, refresh };
+}
+
+function Playing({ game, onChange }: { game: PlayedGame; onChange: (game: PlayedGame) => void }) {
+  const { busy, problem, send, change, refresh } = useGame(game, onChange);
+  const [bottom, setBottom] = useState<Side>(game.side);
+  const [hint, setHint] = useState<Hint | null>(null);
+  const [shown, setShown] = useState<number | null>(null); // an earlier ply that is looked at
+  const [asking, setAsking] = useState(false);
+  const [resultSeen, setResultSeen] = useState(game.result !== null);
+  const newest = game.positions.length - 1;
+  const ply = shown ?? newest;
+
+  useEffect(() => {
+    setHint(null);
+    setShown(null);
+  }, [game.position.sfen]);
+  useEffect(() => {
+    if (!game.result) setResultSeen(false);
+  }, [game.result]);
+  // The agent thinks when it is its turn, once for each position.
+  const replied = useRef("");
+  useEffect(() => {
+    const key = `${game.moves.length} ${game.position.sfen}`;
+    if (game.your_turn || game.result || busy || replied.current === key) return;
+    replied.current = key;
+    change("reply");
+  }, [game, busy]);
+
+  const arrows = useMemo(() => hint && arrowsOf(hint.top.slice(0, 3)), [hint]);
+  const yours = game.your_turn && !game.result && !busy && ply === newest;
+  const move = (usi: string) => change("move", { move: usi });
+  const record = (format: string) => `api/${path("play", game.id, "record")}?format=${format}`;
+  const above = otherSide(bottom);
+  return (
+    <div class="game-layout playing">
+      <div class="board-column">
+        <PlayerLine game={game} side={above} onExpire={refresh} thinking={busy && !game.your_turn} />
+        <Board
+          position={game.positions[ply] ?? game.position}
+          bottom={bottom}
+          legal={yours ? game.legal : undefined}
+          onMove={move}
+          arrows={yours && arrows ? arrows : undefined}
+          label={`Game against ${game.label}`}
+        />
+        <PlayerLine game={game} side={bottom} onExpire={refresh} thinking={busy && !game.your_turn} />
+      </div>
+      <aside class="card side">
+        <h1 class="unseen">Game against {game.label}</h1>
+        <Status game={game} busy={busy} problem={problem} onRetry={() => change("reply")} />
+        <div class="controls" role="group" aria-label="Game">
+          <Button
+            icon="bulb"
+            disabled={!yours}
+            onClick={async () => setHint(hint ? null : await send<Hint>("hint"))}
+            pressed={hint !== null}
+          >
+            Hint
+          </Button>
+          <Button icon="undo" disabled={busy || game.moves.length < 2} onClick={() => change("undo")}>
+            Undo
+          </Button>
+          <Button icon="flag" disabled={busy || game.result !== null} onClick={() => setAsking(true)}>
+            Resign
+          </Button>
+        </div>
+        {hint && (
+          <div class="hints">
+            <TopMoves top={hint.top} onChoose={move} />
+            <p class="muted">
+              Value for Black <b>{signed(hint.value)}</b>
+            </p>
+          </div>
+        )}
+        {game.values.some((value) => value !== null) && (
+          <div class="value">
+            <p>
+              Value for Black <b>{signed(game.values[ply])}</b>
+            </p>
+            <ValueGraph values={game.values} ply={ply} onChoose={setShown} />
+          </div>
+        )}
+        <MoveList moves={game.moves} ply={ply} onChoose={(next) => setShown(next === newest ? null : next)} />
+        {ply !== newest && <Button onClick={() => setShown(null)}>Back to the game</Button>}
+        <div class="tools">
+          <Button kind="quiet" icon="flip" onClick={() => setBottom(otherSide)}>
+            Flip
+          </Button>
+          <CopyLink address={link(["position"], { sfen: (game.positions[ply] ?? game.position).sfen })} />
+          <a class="button quiet" href={record("kif")} download>
+            KIF
+          </a>
+          <a class="button quiet" href={record("csa")} download>
+            CSA
+          </a>
+          <a class="button quiet" href={link(["play"])}>
+            New game
+          </a>
+        </div>
+      </aside>
+      {asking && (
+        <Dialog title="Resign this game?" onClose={() => setAsking(false)}>
+          <div class="row">
+            <Button
+              kind="danger"
+              onClick={() => {
+                setAsking(false);
+                change("resign");
+              }}
+            >
+              Resign
+            </Button>
+            <Button onClick={() => setAsking(false)}>Play on</Button>
+          </div>
+        </Dialog>
+      )}
+      {game.result && !resultSeen && <ResultDialog game={game} record={record} onClose={() => setResultSeen(true)} />}
+    </div>
+  );
+}
+
+interface StatusProps {
+  game: PlayedGame;
+  busy: boolean;
+  problem: string | null;
+  onRetry: () => void;
+}
+
+function Status({ game, busy, problem, onRetry }: StatusProps) {
+  if (problem) {
+    return (
+      <div class="note error" role="alert">
+        <p>{sentence(problem)}</p>
+        {!game.your_turn && !game.result && <Button onClick={onRetry}>Try again</Button>}
+      </div>
+    );
+  }
+  let text = game.your_turn ? "Your move" : `${game.label} is thinking…`;
+  if (game.your_turn && game.position.check) text = "You are in check";
+  if (game.result) text = game.result.text;
+  return (
+    <p class="status" role="status" data-busy={busy}>
+      {text}
+    </p>
+  );
+}
+
+interface LineProps {
+  game: PlayedGame;
+  side: Side;
+  thinking: boolean;
+  onExpire: () => void;
+}
+
+function PlayerLine({ game, side, thinking, onExpire }: LineProps) {
+  const you = side === game.side;
+  const turn = game.position.turn === side && !game.result;
+  return (
+    <div class={`player-line${turn ? " turn" : ""}`}>
+      <span class="whose">{side === "black" ? "☗" : "☖"}</span>
+      <span class="name">{you ? "You" : game.label}</span>
+      {!you && <span class="muted">{game.nodes ? `${game.nodes} nodes` : "policy"}</span>}
+      {!you && thinking && turn && <span class="thinking" aria-hidden="true" />}
+      {game.clock && <ClockFace clock={game.clock} side={side} onExpire={onExpire} />}
+    </div>
+  );
+}
+
+interface ResultProps {
+  game: PlayedGame;
+  record: (format: string) => string;
+  onClose: () => void;
+}
+
+function ResultDialog({ game, record, onClose }: ResultProps) {
+  const { winner, text } = game.result!;
+  const title = winner === null ? "Drawn" : winner === game.side ? "You win" : "You lose";
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <p>{text}</p>
+      <div class="row">
+        <a class="button main" href={link(["play"])}>
+          New game
+        </a>
+        <Button onClick={onClose}>See the board</Button>
+        <a class="button quiet" href={record("kif")} download>
+          KIF
+        </a>
+        <a class="button quiet" href={record("csa")} download>
+          CSA
+        </a>
+      </div>
+    </Dialog>
+  );
+}
