@@ -8,6 +8,7 @@ The pictures of the documentation are written on demand, best of a folder with r
 
 import io
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,16 @@ def rows(page, kind):
     return [row.get_attribute("data-run") for row in named.all()]
 
 
+def find_early_game(page):
+    """Show a game in play that is not near its end, if there is one."""
+    for _ in range(8):
+        following = page.get_by_role("button", name="Next game")
+        move = re.search(r"move (\d+)", page.locator(".live h2").inner_text())
+        if move is None or int(move[1]) in range(20, 120) or not following.count():
+            return
+        following.click()
+
+
 def begin(page, home, sfen):
     """A game from a position, against the first player there is."""
     page.goto(f"{home}/#/position")
@@ -86,7 +97,9 @@ def test_pictures_of_runs(open_page, sights, folder):
     for theme, scheme in (("run", "light"), ("run_dark", "dark")):
         page.emulate_media(color_scheme=scheme)
         page.goto(f"{sights}/#/runs/{shogi[0]}")
-        shoot(page, folder / f"{theme}.webp", ".live .board use")
+        expect(page.locator(".live .board use").first).to_be_visible()
+        find_early_game(page)
+        shoot(page, folder / f"{theme}.webp")
     page.emulate_media(color_scheme="light")
     page.goto(f"{sights}/#/runs/{worlds[0]}")
     page.get_by_role("slider", name="Turn").fill("15")
