@@ -1,5 +1,6 @@
 import os
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -95,6 +96,25 @@ def test_a_hung_worker_is_a_dead_one():
         assert_same_bytes(second[0], rollouts[0])
         assert sum(rollout.num_steps for rollout in rollouts) == 128
         assert manager.get_statistics()["restarts"] == 1
+
+
+def test_a_learner_that_takes_its_time_does_not_make_its_workers_hung_ones():
+    _, _, manager = ray_manager("num_workers=2", "mode=async", "worker_timeout=1")
+    with manager:
+        manager.collect_experiences()
+        time.sleep(1.5)  # it learns
+        manager.collect_experiences()
+        assert manager.get_statistics()["restarts"] == 0
+
+
+def test_workers_that_are_started_again_without_games_begin_anew():
+    config, agent, manager = ray_manager("num_workers=2")
+    first, second = serial_rounds(config, agent, 2)
+    with manager:
+        rounds_are_serial(manager, config, agent, [first, second])
+        manager.shutdown()
+        manager.start_workers()
+        rounds_are_serial(manager, config, agent, [first])
 
 
 def test_workers_that_fail_too_often_are_given_up():

@@ -6,6 +6,10 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
+import keisei
+from keisei.training.parallel.base_manager import ParallelError
 from keisei.training.parallel.worker_status import ACTIVITIES
 
 
@@ -30,6 +34,7 @@ class RayLine:
     fresh: bool = True  # it knows nothing of the shard's games
     work: list[Work] = field(default_factory=list)
     asked: Any = None  # for a sign of life
+    asked_at: float = 0.0
     heard: float = 0.0  # when it gave the last one
     version: int = -1  # of the weights that it was given last
     rollouts: int = 0  # since its start, like the rest
@@ -45,6 +50,11 @@ class RayLine:
         self.seconds = dict.fromkeys(ACTIVITIES, 0.0)
 
     @property
+    def last_sign(self) -> float:
+        """When it was last known to be at work."""
+        return max(self.heard, self.work[0].begun) if self.work else self.heard
+
+    @property
     def is_here(self) -> bool:
         """Has it answered since it was started?"""
         return self.away_since is None
@@ -53,3 +63,21 @@ class RayLine:
     def name(self) -> str:
         """As traces and messages call it."""
         return f"keisei-worker-{self.index}"
+
+
+def check_versions(about: dict[str, Any]) -> None:
+    """A worker that computes otherwise than the learner would spoil what is learned."""
+    mine = (keisei.__version__, torch.__version__)
+    if tuple(about["versions"]) != mine:
+        raise ParallelError(
+            f"on {about['host']} Keisei and PyTorch are {about['versions']}, here {mine}: "
+            "install the same versions on all nodes"
+        )
+
+
+def describe(error: Exception) -> str:
+    """One of Ray's errors in a few words."""
+    kind = type(error).__name__
+    if kind in ("ActorUnavailableError", "ActorDiedError"):
+        return "its process or its node is gone"
+    return f"{kind}: {' '.join(str(error).split())[:200]}"

@@ -12,9 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
-import keisei
 from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent
 from keisei.training.opponents import opponent_of_shard
@@ -36,7 +33,7 @@ from keisei.training.parallel.ray_cluster import (
     store_bytes,
     store_use,
 )
-from keisei.training.parallel.ray_line import RayLine, Work
+from keisei.training.parallel.ray_line import RayLine, Work, check_versions, describe
 from keisei.training.parallel.ray_statistics import ray_statistics
 from keisei.training.parallel.ray_worker import RayWorker, clock_offset
 from keisei.training.trace import Trace
@@ -91,6 +88,7 @@ class RayManager(BaseManager):
         if self.is_running:
             return
         self._shards = dict(enumerate(shards))
+        self._numbers.clear()
         try:
             parallel = self.parallel
             self._connection.enter_context(cluster(parallel.ray_address, store_bytes(self.config)))
@@ -160,6 +158,7 @@ class RayManager(BaseManager):
             raise ParallelError("the workers are not running: call start_workers() first")
         version = self.agent.version
         deadline = None if timeout is None else time.monotonic() + timeout
+        self._hear(0)  # what was said while the learner learned
         while True:
             self._look_after()
             self._give_work(steps)
@@ -237,11 +236,8 @@ class RayManager(BaseManager):
         for line in self.lines.values():
             waiting |= {ref: line for ref in (line.hello, line.asked) if ref is not None}
             waiting |= {line.work[0].done: line} if line.work else {}
-        if not waiting:
-            time.sleep(min(timeout, 0.1))  # all are away, and nobody was asked
-            return
         refs = list(waiting)
-        if self._ray.wait(refs, num_returns=1, timeout=timeout)[0]:
+        if refs and self._ray.wait(refs, num_returns=1, timeout=timeout)[0]:
             for ref in self._ray.wait(refs, num_returns=len(refs), timeout=0)[0]:
                 self._handle(waiting[ref], ref)
 
@@ -250,19 +246,14 @@ class RayManager(BaseManager):
             if ref == line.hello:
                 self._welcome(line, self._ray.get(ref))
             elif ref == line.asked:
-                line.asked, line.heard = None, time.monotonic() - self._ray.get(ref)
+                self._note_sign(line, self._ray.get(ref))
             elif line.work and ref == line.work[0].done:
                 self._accept(line)
         except self._ray.exceptions.RayError as error:
             self._lose(line, error)
 
     def _welcome(self, line: RayLine, about: dict[str, Any]) -> None:
-        mine = (keisei.__version__, torch.__version__)
-        if tuple(about["versions"]) != mine:
-            raise ParallelError(
-                f"on {about['host']} Keisei and PyTorch are {about['versions']}, here {mine}: "
-                "install the same versions on all nodes"
-            )
+        check_versions(about)
         if not about["sees_checkpoints"] and opponent_of_shard(self.config, line.index) == "past":
             log.warning(
                 "%s cannot see %s on %s: it plays against itself instead of past opponents; put "
@@ -304,7 +295,7 @@ class RayManager(BaseManager):
         """A worker failed: what it was playing is dropped, and counted; Ray starts it anew."""
         ray = self._ray
         was_here = line.is_here
-        why = _describe(error)
+        why = describe(error)
         if isinstance(error, ray.exceptions.RayTaskError):
             log.error("%s failed:\n%s", line.name, error)
         self._trace.mark(line.name, why)
@@ -346,18 +337,25 @@ class RayManager(BaseManager):
         if not self._here() and all(now - (x.away_since or now) > limit for x in self._lines):
             self._wait_for(1)
         for line in self._lines:
-            if not line.is_here or not line.work:
-                continue
-            silence = now - max(line.heard, line.work[0].begun)
-            if silence > limit:
-                log.warning("%s gave no sign of life for %.0f s", line.name, silence)
-                self._ray.kill(line.actor, no_restart=False)
-                line.heard = now  # what it was playing will be reported as lost
-            elif silence > limit / 4 and line.asked is None:
+            if line.asked is not None and now - line.asked_at > limit:
+                self._end_hung(line, now - line.asked_at)
+            elif line.work and line.asked is None and now - line.last_sign > limit / 4:
                 line.asked = line.actor.silent_for.options(concurrency_group="life").remote()
+                line.asked_at = now
         if self.parallel.elastic and now - self._looked_for_nodes > GROWTH_INTERVAL:
             self._looked_for_nodes = now
             self._grow()
+
+    def _note_sign(self, line: RayLine, silence: float) -> None:
+        line.asked, line.heard = None, time.monotonic() - silence
+        if line.work and time.monotonic() - line.last_sign > self.parallel.worker_timeout:
+            self._end_hung(line, silence)
+
+    def _end_hung(self, line: RayLine, silence: float) -> None:
+        """End a worker that plays no more; what it was playing will be reported as lost."""
+        log.warning("%s gave no sign of life for %.0f s", line.name, silence)
+        self._ray.kill(line.actor, no_restart=False)
+        line.heard = line.asked_at = time.monotonic()
 
     @property
     def workers_here(self) -> int:
@@ -392,10 +390,3 @@ class RayManager(BaseManager):
     def get_statistics(self) -> dict[str, Any]:
         """Steps, games, lag, what each worker does with its time; nodes, and bytes moved."""
         return {**ray_statistics(self), "learner_waited": self.waited}
-
-
-def _describe(error: Exception) -> str:
-    kind = type(error).__name__
-    if kind in ("ActorUnavailableError", "ActorDiedError"):
-        return "its process or its node is gone"
-    return f"{kind}: {' '.join(str(error).split())[:200]}"
