@@ -125,7 +125,8 @@ class SelfPlayShard:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()`, exactly."""
         self.games.load_state_dict(state)
-        self.sides[:] = state["sides"]
+        # Checkpoints from before there were opponents do not have them.
+        self.sides[:] = state.get("sides", self.sides)
 
 
 def make_shard(config: AppConfig, index: int, incarnation: int = 0) -> SelfPlayShard:

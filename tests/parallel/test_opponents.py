@@ -80,3 +80,12 @@ def test_past_opponents_are_checkpoints_of_the_run_and_before_the_first_the_lear
 def test_shares_over_one_are_refused():
     with pytest.raises(ConfigError, match="together at most 1"):
         load_config(overrides=["training.parallel.opponent_shares={past: 0.7, random: 0.7}"])
+
+
+def test_games_from_before_there_were_opponents_can_be_gone_on_with():
+    config, _ = make()
+    state = make_shard(config, 0).state_dict()
+    del state["sides"]
+    shard = make_shard(config, 0)
+    shard.load_state_dict(state)
+    assert shard.state_dict()["sides"].tolist() == [0, 1, 0, 1]
