@@ -23,8 +23,6 @@ class Pool(Generic[Key, Result]):
     [('a', 2)]
     """
 
-    places = 1
-
     def __init__(self, function: Callable[..., Result]) -> None:
         self._function = function
         self._results: list[tuple[Key, Result]] = []
@@ -40,19 +38,19 @@ class Pool(Generic[Key, Result]):
 
 
 class RayPool(Pool[Key, Result]):
-    """Does the work on the CPUs of the cluster that this process is connected to."""
+    """Does the work on the cluster that this process is connected to, a CPU for each piece."""
 
-    def __init__(self, function: Callable[..., Result], cpus: float = 1) -> None:
+    def __init__(self, function: Callable[..., Result]) -> None:
         super().__init__(function)
         from keisei.training.parallel.ray_cluster import cluster_cpus, import_ray
 
         self._ray = import_ray()
-        self.places = max(int(cluster_cpus() / cpus), 1)
+        self._places = max(cluster_cpus(), 1)
 
         def work(*arguments: Any) -> Result:  # Ray takes plain functions only
             return function(*arguments)
 
-        self._remote = self._ray.remote(num_cpus=cpus, max_retries=RETRIES)(work)
+        self._remote = self._ray.remote(num_cpus=1, max_retries=RETRIES)(work)
         self._keys: dict[Any, Key] = {}
 
     def submit(self, key: Key, *arguments: Any) -> None:
@@ -61,7 +59,7 @@ class RayPool(Pool[Key, Result]):
 
     def finished(self, wait_for_all: bool = False) -> Iterator[tuple[Key, Result]]:
         """Results as they come, until there is a place for more work (or until all are done)."""
-        while self._keys and (wait_for_all or len(self._keys) >= self.places):
+        while self._keys and (wait_for_all or len(self._keys) >= self._places):
             # Work may take hours; a lost node is an error of `get`, not a wait without an end.
             for ref in self._ray.wait(list(self._keys), num_returns=1, timeout=10.0)[0]:
                 yield self._keys.pop(ref), self._get(ref)
@@ -79,11 +77,9 @@ class RayPool(Pool[Key, Result]):
 
 
 @contextmanager
-def open_ray_pool(
-    address: str, function: Callable[..., Result], cpus: float = 1
-) -> Iterator[RayPool[Any, Result]]:
+def open_ray_pool(address: str, function: Callable[..., Result]) -> Iterator[RayPool[Any, Result]]:
     """A pool on the cluster at `address` (auto: one that runs here, else one for the time)."""
     from keisei.training.parallel.ray_cluster import cluster
 
     with cluster(address):
-        yield RayPool(function, cpus)
+        yield RayPool(function)

@@ -223,7 +223,7 @@ def climb(
 
     with _open_pool([*entries, *reserve], settings, ray) as pool:
         while left >= 2 and time.monotonic() < end:
-            if any(begun.values()) and not all(map(ladder.games_of, ladder.entries)):
+            if any(begun.values()) and not all(ladder.games_of(entry.name) for entry in entries):
                 count_finished(wait_for_all=True)  # who has no result yet cannot be paired
             if reserve and _is_near_the_top(ladder, entries):
                 entries.append(reserve.pop(0))
