@@ -14,6 +14,7 @@ import typer
 from keisei import __version__
 from keisei.cli_worlds import worlds
 from keisei.errors import KeiseiError
+from keisei.models import SHIPPED
 
 app = typer.Typer(
     help="Train agents that play, by self-play, with every core and machine you have.",
@@ -160,9 +161,42 @@ def ladder(
         run_ladder(run, runs_dir, settings, watch, ray)
 
 
+@app.command("play")
+def play_in_terminal(
+    network: Annotated[
+        str, typer.Argument(help="RUN, FILE.pt, or the network that comes with Keisei.")
+    ] = SHIPPED,
+    nodes: Annotated[int, typer.Option(help="Of search a move; 0: its first idea.", min=0)] = 100,
+    side: Annotated[str, typer.Option(help="Yours: black, white or either.")] = "black",
+    start: Annotated[
+        str, typer.Option(help="startpos, a handicap's name, or a SFEN.")
+    ] = "startpos",
+) -> None:
+    """Play Shogi against a network, in the terminal."""
+    from rich.console import Console
+
+    from keisei.play import play
+
+    with readable_errors():
+        play(network, nodes, side, start, Console())
+
+
+@app.command()
+def export(
+    network: Annotated[str, typer.Argument(help="RUN (its newest checkpoint) or FILE.pt.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write: NAME.pt.")],
+) -> None:
+    """Write a network alone, in half precision: a small file to share and to play against."""
+    from keisei.training.trained import export_network, find_checkpoint
+
+    with readable_errors():
+        export_network(find_checkpoint(network), output)
+        typer.echo(f"{output}: {output.stat().st_size / 1e6:.1f} MB")
+
+
 @app.command()
 def usi(
-    model: Annotated[str, typer.Option(help="A checkpoint file, or a run: its newest.")] = "",
+    model: Annotated[str, typer.Option(help="A checkpoint file, or a run: its newest.")] = SHIPPED,
     nodes: Annotated[int, typer.Option(help="Visits a move; 0: as time allows.", min=0)] = 0,
 ) -> None:
     """Be a USI engine for Shogi programs (on standard input and output)."""

@@ -15,6 +15,7 @@ _PIECES = dict(zip("PLNSGBRK", "歩香桂銀金角飛玉", strict=True))
 _PROMOTED = dict(zip("PLNSBR", "と杏圭全馬龍", strict=True))
 _FILES = "９８７６５４３２１"
 _RANKS = "一二三四五六七八九"
+_LETTERS = "abcdefghi"  # the ranks in USI and western notation
 _COUNTS = ("", "", *"二三四五六七八九", "十", *(f"十{digit}" for digit in "一二三四五六七八"))
 _SIGNS: dict[Turn, str] = {"black": "☗", "white": "☖"}
 
@@ -27,7 +28,7 @@ def board_text(game: ShogiGame) -> Text:
 
     >>> from keisei.shogi import ShogiGame
     >>> print(board_text(ShogiGame()).plain.splitlines()[3])
-    |v香v桂v銀v金v玉v金v銀v桂v香 |一
+    |v香v桂v銀v金v玉v金v銀v桂v香 |一 a
     """
     board, _, hands, _ = game.sfen().split()
     target = game.moves[-1][2:4] if game.moves else ""
@@ -37,8 +38,8 @@ def board_text(game: ShogiGame) -> Text:
         text.append("|")
         squares = re.findall(r"\+?[A-Za-z]| ", re.sub(r"\d", lambda n: " " * int(n[0]), row))
         for file, square in enumerate(squares):
-            text.append(*_square(square, last=target == f"{9 - file}{'abcdefghi'[rank]}"))
-        text.append(f" |{_RANKS[rank]}\n")
+            text.append(*_square(square, last=target == f"{9 - file}{_LETTERS[rank]}"))
+        text.append(f" |{_RANKS[rank]} {_LETTERS[rank]}\n")
     text.append("+" + "-" * 28 + "+\n")
     return text.append_text(_hand(game, "black", hands))
 

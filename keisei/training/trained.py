@@ -12,7 +12,8 @@ from keisei.config_schema import ModelConfig
 from keisei.core.policy import Policy, evaluate
 from keisei.core.ppo_agent import build_network
 from keisei.errors import KeiseiError
-from keisei.training.checkpoint import CheckpointStore, load_checkpoint
+from keisei.models import SHIPPED, SHIPPED_PATH
+from keisei.training.checkpoint import CheckpointStore, load_checkpoint, save_checkpoint
 from keisei.training.run import Run
 
 
@@ -48,7 +49,9 @@ def load_trained(path: Path) -> Trained:
 
 
 def find_checkpoint(name: str, runs_dir: Path = Path("runs")) -> Path:
-    """The checkpoint file that `name` means: a file, or the newest of a run."""
+    """The checkpoint file that `name` means: a file, the newest of a run, or the shipped one."""
+    if name == SHIPPED:
+        return SHIPPED_PATH
     path = Path(name)
     if path.suffix == ".pt" or path.is_file():
         if not path.is_file():
@@ -59,3 +62,21 @@ def find_checkpoint(name: str, runs_dir: Path = Path("runs")) -> Path:
     if not paths:
         raise KeiseiError(f"the run {run.folder} has no checkpoint yet; wait for its first one")
     return paths[-1]
+
+
+def export_network(checkpoint: Path, file: Path) -> None:
+    """Write the network of a checkpoint alone, in half precision: a small file to play with.
+
+    It is a checkpoint of the same format that `load_trained` reads, and that a run cannot resume.
+    """
+    if file.suffix != ".pt":
+        raise KeiseiError(f"{file} must end in .pt: by that, commands know a network's file")
+    if file.exists():
+        raise KeiseiError(f"{file} is there already: choose another name, or remove it")
+    load_trained(checkpoint)  # an error now is better than one for who gets the file
+    state = load_checkpoint(checkpoint)
+    network = {name: weights.half() for name, weights in state["agent"]["network"].items()}
+    progress = {name: state["progress"][name] for name in ("steps", "seconds")}
+    save_checkpoint(
+        file, {"agent": {"network": network}, "progress": progress, "config": state["config"]}
+    )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from keisei.errors import KeiseiError
+from keisei.models import SHIPPED
 from keisei.shogi.actions import Turn
 from keisei.usi.options import Options
 from keisei.usi.protocol import Go, Position, centipawns
@@ -32,11 +32,9 @@ class Thinker:
         from keisei.search import Search, SearchSettings
         from keisei.training.trained import find_checkpoint, load_trained
 
-        if not model:
-            raise KeiseiError("the engine has no network: start it with --model CHECKPOINT")
         torch.set_num_threads(threads)
         self.made_for = (model, threads)
-        policy = load_trained(find_checkpoint(model)).policy
+        policy = load_trained(find_checkpoint(model or SHIPPED)).policy
         leaves = SearchSettings().leaves
         while True:
             self._search: Search = Search(policy, SearchSettings(leaves=leaves))

@@ -27,7 +27,7 @@ from keisei.web.curves import series
 from keisei.web.events import Hub
 from keisei.web.games import RunGames
 from keisei.web.live import RunsWatch, RunWatch
-from keisei.web.networks import Networks, shipped_model
+from keisei.web.networks import Networks
 from keisei.web.play import Table
 from keisei.web.positions import handicaps, look_at, start_sfen
 from keisei.web.runs import RunsFolder
@@ -160,7 +160,6 @@ def _general_routes(server: Server) -> APIRouter:
     async def info() -> schema.Info:
         return schema.Info(
             version=__version__,
-            model=shipped_model(),
             handicaps=handicaps(),
             token_required=server.access.token is not None,
         )

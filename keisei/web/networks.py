@@ -6,7 +6,6 @@ Checkpoints are read without running code from them (see `keisei.training.checkp
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -19,7 +18,6 @@ import numpy.typing as npt
 from keisei.shogi import PolicyOutputMapper, ShogiGame
 from keisei.shogi.actions import Turn
 from keisei.shogi.features import SIDE, Observations
-from keisei.web.schema import Model
 
 if TYPE_CHECKING:
     from keisei.core.policy import Evaluation
@@ -28,21 +26,6 @@ if TYPE_CHECKING:
 KEPT = 4  # networks in memory
 TOP = 5  # moves that are told
 _MAPPER = PolicyOutputMapper()
-
-
-def shipped_path() -> Path | None:
-    """The checkpoint of the network that comes with Keisei, if there is one."""
-    folder = Path(__file__).parent.parent / "models"
-    return next(iter(sorted(folder.glob("*.pt"), reverse=True)), None)
-
-
-def shipped_model() -> Model | None:
-    """The network that comes with Keisei, as its file's name tells (it is not loaded)."""
-    path = shipped_path()
-    if path is None:
-        return None
-    digits = re.search(r"step_?(\d+)", path.stem)
-    return Model(name=path.stem, steps=int(digits[1]) if digits else None)
 
 
 class View(NamedTuple):

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from keisei.models import SHIPPED, SHIPPED_PATH
 from keisei.shogi import IllegalActionError, Outcome, ShogiGame
 from keisei.shogi.actions import Turn
 from keisei.shogi.records import GameRecord, record_bytes
 from keisei.web.clock import Clock
-from keisei.web.networks import Networks, shipped_model, shipped_path, view_of
+from keisei.web.networks import Networks, view_of
 from keisei.web.positions import named_moves, other, playable, replay
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import Hint, NewGame, PlayedGame, PlayerList, PlayerRow, Result
@@ -70,11 +71,7 @@ class Table:
 
     def players(self) -> PlayerList:
         """The shipped network, and the checkpoints of all Shogi runs, newest first per run."""
-        players = []
-        shipped = shipped_model()
-        if shipped:
-            label = f"{AGENT} ({shipped.name})"
-            players.append(PlayerRow(id="shipped", label=label, steps=shipped.steps))
+        players = [PlayerRow(id=SHIPPED, label=f"{AGENT}, as it comes", steps=None)]
         for row in self._runs.rows():
             if row.kind == "shogi" and row.state != "broken":
                 for one in self._runs.checkpoints(self._runs.open(row.name)):
@@ -85,11 +82,8 @@ class Table:
 
     def _find_player(self, name: str) -> tuple[str, Path]:
         """A player's label and checkpoint."""
-        if name == "shipped":
-            path = shipped_path()
-            if path is None:
-                raise NotFound("no network comes with this Keisei: choose one of a run")
-            return AGENT, path
+        if name == SHIPPED:
+            return AGENT, SHIPPED_PATH
         kind, _, rest = name.partition("/")
         run, _, file = rest.rpartition("/")
         if kind != "run" or not run:

@@ -339,18 +339,10 @@ class Handicap(Message):
     sfen: str
 
 
-class Model(Message):
-    """The network that comes with Keisei."""
-
-    name: str
-    steps: int | None
-
-
 class Info(Message):
     """What this server is."""
 
     version: str
-    model: Model | None
     handicaps: list[Handicap]
     token_required: bool
 

@@ -454,7 +454,7 @@ def test_the_board_is_aligned_and_tells_sides_promotions_and_the_last_move_apart
     game = random_record(7, moves=120).game()
     text = board_text(game)
     lines = text.plain.splitlines()
-    assert {cell_len(line) for line in lines[3:12]} == {32}
+    assert {cell_len(line) for line in lines[3:12]} == {34}
     assert sum(line.count("*") for line in lines[3:12]) == 1
     styles = {str(span.style) for span in text.spans}
     assert {"cyan", "red"} <= {word for style in styles for word in style.split()}

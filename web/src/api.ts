@@ -150,7 +150,6 @@ export interface PlayedGame {
 
 export interface Info {
   version: string;
-  model: { name: string; steps: number | null } | null;
   handicaps: { name: string; label: string; sfen: string }[];
 }
 

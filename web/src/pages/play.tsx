@@ -5,7 +5,7 @@ import { Board } from "../board/board";
 import { short } from "../format";
 import { useFetch } from "../loading";
 import { go, link } from "../router";
-import { Button, Choice, Empty, sentence, Waiting } from "../ui/parts";
+import { Button, Choice, sentence, Waiting } from "../ui/parts";
 
 const NODES = [0, 16, 50, 100, 200, 400, 800, 1600, 3200];
 const SFEN = "sfen";
@@ -26,17 +26,6 @@ export function PlayPage({ query }: { query: URLSearchParams }) {
       <>
         <h1>Play</h1>
         <Waiting error={players.error ?? info.error} what="the players" onRetry={players.reload} />
-      </>
-    );
-  }
-  if (players.data.players.length === 0) {
-    return (
-      <>
-        <h1>Play</h1>
-        <Empty title="Nobody to play against yet">
-          <p>Train an agent for a few minutes; its checkpoints become players.</p>
-          <pre>keisei train</pre>
-        </Empty>
       </>
     );
   }

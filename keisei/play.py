@@ -1,0 +1,187 @@
+"""A game in the terminal against a network."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rsshogi.core import Move
+
+from keisei.core.policy import Policy
+from keisei.errors import KeiseiError
+from keisei.search import Report, Search, Tree
+from keisei.shogi import ShogiGame
+from keisei.shogi.actions import Turn
+from keisei.shogi.board_text import board_text
+from keisei.shogi.notation import western
+from keisei.shogi.records import GameRecord, write_record
+from keisei.shogi.rules import HANDICAPS, START_SFEN, new_board
+from keisei.training.trained import find_checkpoint, load_trained
+
+AGENT = "Keisei"
+HINT_NODES = 100  # at least
+HELP = """Write a move as in USI (7g7f, 8h2b+, P*5e) or as western books do (P-7f, Bx2b+):
+files are 9 to 1 from the left, ranks a to i from the top; + promotes, * drops.
+
+  moves      all legal moves
+  hint       what it would play
+  undo       take your last move back
+  resign     give up
+  save FILE  write the game: .kif, .ki2, .csa or .usi
+  quit       leave, as does Ctrl-D"""
+
+
+def play(network: str, nodes: int, side: str, start: str, console: Console) -> None:
+    """Play against a network by its name, from "startpos", a handicap's name or a SFEN."""
+    if side not in ("black", "white", "either"):
+        raise KeiseiError(f"--side is black, white or either, not {side!r}")
+    own: Turn = (
+        "white" if side == "white" or (side == "either" and random.random() < 0.5) else "black"
+    )
+    sfen = {"startpos": START_SFEN, **HANDICAPS}.get(start, start)
+    try:
+        game = ShogiGame(sfen)
+    except ValueError as error:
+        names = ", ".join(HANDICAPS)
+        raise KeiseiError(f"--start is startpos, a SFEN or one of {names}: {error}") from error
+    TerminalGame(load_trained(find_checkpoint(network)).policy, nodes, own, game, console).run()
+
+
+class TerminalGame:
+    """One game between a person and a network; `run` lasts until the person leaves."""
+
+    def __init__(
+        self, policy: Policy, nodes: int, side: Turn, game: ShogiGame, console: Console
+    ) -> None:
+        self.game = game
+        self._side, self._nodes, self._console = side, nodes, console
+        self._search = Search(policy)
+        self._tree = Tree(game.start_sfen, game.moves, game.move_limit)
+        self._commands: dict[str, Callable[[], None]] = {
+            "help": lambda: self._say(HELP),
+            "?": lambda: self._say(HELP),
+            "moves": self._list_moves,
+            "hint": self._hint,
+            "undo": self._undo,
+            "resign": self._resign,
+        }
+
+    def run(self) -> None:
+        """Play, and answer what the person types."""
+        self._say(f"You are {self._side}. `help` says how to write moves.")
+        try:
+            while True:
+                if self.game.outcome is None and self.game.turn != self._side:
+                    self._reply()
+                self._show()
+                if not self._listen():
+                    return
+        except (EOFError, KeyboardInterrupt):
+            self._console.print()
+
+    # -- what the person does --------------------------------------------------------------------
+
+    def _listen(self) -> bool:
+        """Obey lines until the position has changed; False when the person leaves."""
+        before = (self.game.moves, self.game.outcome)
+        while (self.game.moves, self.game.outcome) == before:
+            line = self._console.input(
+                "[bold]your move:[/] " if not self.game.outcome else "> "
+            ).strip()
+            word, _, rest = line.partition(" ")
+            if word in ("quit", "exit", "q"):
+                return False
+            try:
+                if word == "save":
+                    self._save(rest.strip())
+                elif line in self._commands:
+                    self._commands[line]()
+                elif line:
+                    self._move(line)
+            except KeiseiError as error:
+                self._say(str(error))
+        return True
+
+    def _move(self, text: str) -> None:
+        if self.game.outcome:
+            raise KeiseiError("the game is over: `undo`, `save FILE` or `quit`")
+        wanted = text.lower()
+        for usi, name in self._legal().items():
+            if wanted in (usi.lower(), name.lower()):
+                self.game.push_usi(usi)
+                return
+        raise KeiseiError(f"{text[:40]!r} is no legal move here: `moves` lists them all")
+
+    def _legal(self) -> dict[str, str]:
+        """The legal moves in USI, each with its western name."""
+        board = new_board(self.game.sfen())
+        return {usi: western(board, Move.from_usi(usi)) for usi in self.game.legal_usi()}
+
+    def _list_moves(self) -> None:
+        self._say("  ".join(f"{name} ({usi})" for usi, name in self._legal().items()))
+
+    def _resign(self) -> None:
+        if not self.game.outcome:
+            self.game.resign()
+
+    def _undo(self) -> None:
+        """Back to where the person was to move before."""
+        if self.game.outcome and self.game.outcome.reason == "resignation":
+            self.game.undo()
+            return
+        plies = 2 if self.game.turn == self._side else 1
+        if len(self.game.moves) < plies:
+            raise KeiseiError("there is no move of yours to take back")
+        for _ in range(plies):
+            self.game.undo()
+
+    def _save(self, name: str) -> None:
+        if not name:
+            raise KeiseiError("save needs a file's name, as in `save game.kif`")
+        path = Path(name).expanduser()
+        if path.exists():
+            raise KeiseiError(f"{path} is there already: choose another name")
+        names = ("Human", AGENT) if self._side == "black" else (AGENT, "Human")
+        write_record(GameRecord.from_game(self.game, *names), path)
+        self._say(f"saved as {path}")
+
+    def _hint(self) -> None:
+        if not self.game.outcome:
+            report = self._think(max(self._nodes, HINT_NODES))
+            self._say(f"{AGENT} would play {self._name(report)}")
+
+    # -- what the network does -------------------------------------------------------------------
+
+    def _reply(self) -> None:
+        with self._console.status("thinking"):
+            report = self._think(self._nodes)
+        self._say(f"{AGENT} plays {self._name(report)}")
+        self.game.push_usi(report.move)
+
+    def _think(self, nodes: int) -> Report:
+        """With 0 nodes, what the policy likes best."""
+        self._tree.set_position(self.game.start_sfen, self.game.moves)
+        self._search.run([self._tree], nodes)
+        return self._search.report(self._tree)
+
+    def _name(self, report: Report) -> str:
+        """A move in both notations, with what it promises: "P-7f (7g7f), 52 % to win"."""
+        name = self._legal()[report.move]
+        chance = (
+            f"mate in {abs(report.mate)}"
+            if report.mate
+            else f"{50 * (1 + report.value):.0f} % to win"
+        )
+        return f"{name} ({report.move}), {chance}"
+
+    # -- what is seen ----------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        self._console.print(board_text(self.game))
+        if self.game.outcome:
+            self._say(f"The game is over: {self.game.outcome}. `undo`, `save FILE` or `quit`?")
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False)

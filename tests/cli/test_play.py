@@ -1,0 +1,136 @@
+"""`keisei play` and `keisei export`, as a person at a terminal uses them."""
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from keisei.shogi.records import read_record
+from keisei.training.checkpoint import load_checkpoint
+from keisei.training.trained import SHIPPED_PATH, load_trained
+
+KEISEI = [sys.executable, "-m", "keisei"]
+
+
+def play(lines, *arguments, folder=None):
+    return subprocess.run(
+        [*KEISEI, "play", "--nodes", "8", *arguments],
+        input="\n".join(lines) + "\n",
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_the_shipped_network_answers_moves_in_both_notations(tmp_path):
+    done = play(["7g7f", "p-2f", "save game.kif", "quit"], folder=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.count("Keisei plays ") == 2
+    record = read_record(tmp_path / "game.kif")
+    assert record.moves[0::2] == ("7g7f", "2g2f")
+    assert (record.black, record.white) == ("Human", "Keisei")
+
+
+def test_whoever_plays_white_is_moved_against_first():
+    done = play(["quit"], "--side", "white")
+    assert done.stdout.count("Keisei plays ") == 1
+    assert "You are white" in done.stdout
+
+
+def test_with_a_handicap_white_moves_first():
+    done = play(["quit"], "--start", "2_pieces")
+    assert done.stdout.count("Keisei plays ") == 1
+
+
+def test_a_move_and_a_resignation_can_be_taken_back(tmp_path):
+    lines = ["undo", "7g7f", "2g2f", "undo", "resign", "undo", "save game.usi", "resign", "3g3f"]
+    done = play(lines, folder=tmp_path)
+    assert "there is no move of yours to take back" in done.stdout
+    assert "white wins by resignation" in done.stdout
+    assert "the game is over" in done.stdout
+    assert len(read_record(tmp_path / "game.usi").moves) == 2
+
+
+def test_rubbish_is_answered_and_changes_nothing(tmp_path):
+    lines = ["9z9z", "", "7g7e", "save", "save game.xyz", "save .", "\N{SNOWMAN}" * 1000, "[/bold]"]
+    done = play([*lines, "save game.kif", "save game.kif"], folder=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert done.stdout.count("is no legal move here") == 4
+    assert "there already" in done.stdout
+    assert read_record(tmp_path / "game.kif").moves == ()
+
+
+def test_a_hint_is_one_of_the_moves_that_are_listed():
+    shown = " ".join(play(["moves", "hint"]).stdout.split())
+    assert "P-7f (7g7f)" in shown
+    hint = shown.split("would play ")[1].split(",")[0]
+    assert hint in shown.split("would play ")[0]
+
+
+def test_without_search_it_plays_its_first_idea():
+    first, second = (play(["7g7f"], "--nodes", "0").stdout for _ in range(2))
+    assert "Keisei plays " in first
+    assert first == second
+
+
+def test_a_game_from_a_position_that_is_over_says_so():
+    done = play(["7g7f", "quit"], "--start", "4k4/4G4/4G4/9/9/9/9/9/4K4 w - 1")
+    assert "black wins by checkmate" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["nobody"], "nobody"),
+        (["nobody.pt"], "nobody.pt"),
+        (["--side", "red"], "black, white or either"),
+        (["--start", "rubbish"], "startpos"),
+    ],
+)
+def test_a_wrong_argument_is_one_clear_line_and_exit_code_2(arguments, named):
+    done = play([], *arguments)
+    assert done.returncode == 2
+    assert named in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_leaves_a_terminal_game():
+    main, side = pty.openpty()
+    game = subprocess.Popen([*KEISEI, "play"], stdin=side, stdout=side, stderr=side)
+    os.close(side)
+    seen = b""
+    while b"your move" not in seen:
+        seen += os.read(main, 4096)
+    game.send_signal(2)
+    assert game.wait(timeout=30) == 0
+    os.close(main)
+
+
+# -- export --------------------------------------------------------------------------------------
+
+
+def export(file):
+    command = [*KEISEI, "export", str(SHIPPED_PATH), "-o", str(file)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_an_exported_network_is_small_and_plays(tmp_path):
+    file = tmp_path / "network.pt"
+    assert export(file).returncode == 0
+    assert file.stat().st_size < 1_000_000
+    assert load_trained(file).steps == load_trained(SHIPPED_PATH).steps
+    weights = load_checkpoint(file)["agent"]["network"].values()
+    assert {str(tensor.dtype) for tensor in weights} == {"torch.float16"}
+
+
+@pytest.mark.parametrize("name", ["network.onnx", "there.pt"])
+def test_export_overwrites_nothing_and_knows_one_format(tmp_path, name):
+    (tmp_path / "there.pt").write_text("mine")
+    done = export(tmp_path / name)
+    assert done.returncode == 2
+    assert name in done.stderr
+    assert (tmp_path / "there.pt").read_text() == "mine"
