@@ -1,9 +1,12 @@
-# `make train` and `make test` do all the set-up by themselves; see README.md.
+# `make play`, `make train` and `make test` do all the set-up by themselves; see README.md.
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: train test coverage lint format setup web constraints clean
+.PHONY: play train test coverage lint format setup web constraints clean
+
+play: setup
+	$(BIN)/keisei serve
 
 train: setup
 	$(BIN)/keisei train -c configs/quick.yaml

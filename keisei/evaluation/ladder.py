@@ -135,6 +135,27 @@ class Ladder:
         return sum(sum(score) for pair, score in self.results.items() if name in pair)
 
 
+class Costs:
+    """How long games take, by what was seen: seconds for each game of a pair."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Pair, float] = {}
+
+    def add(self, pair: Pair, result: MatchResult) -> None:
+        """Learn from a match."""
+        self._seen[pair] = self._seen[pair[::-1]] = result.seconds / len(result.games)
+
+    def of(self, pair: Pair) -> float:
+        """The last match's of this pair, or else the slower player's quickest games."""
+        if pair in self._seen:
+            return self._seen[pair]
+        return max(self._quickest(name) for name in pair)
+
+    def _quickest(self, name: str) -> float:
+        own = [cost for (one, _), cost in self._seen.items() if one == name]
+        return min(own, default=1.0)
+
+
 @dataclass(frozen=True)
 class LadderSettings:
     """How much to play, and with whom."""
@@ -209,6 +230,7 @@ def climb(
         ladder.entries[entry.name] = entry
     end = time.monotonic() + settings.minutes * 60
     begun: Counter[Pair] = Counter()  # games of each pair that are being played
+    costs = Costs()
     left = settings.games
 
     def count_finished(wait_for_all: bool = False) -> None:
@@ -217,6 +239,7 @@ def climb(
             if not result.played:
                 raise KeiseiError(f"no game between {one} and {two} came to its end")
             ladder.add(result, one, two)
+            costs.add((one, two), result)
             ladder.save(path)
             if tell:
                 tell(f"{one} - {two}: +{result.wins} ={result.draws} -{result.losses}")
@@ -228,7 +251,7 @@ def climb(
             if reserve and _is_near_the_top(ladder, entries):
                 entries.append(reserve.pop(0))
                 ladder.entries[entries[-1].name] = entries[-1]
-            for pair in _pairs_to_play(ladder, entries):
+            for pair in _pairs_to_play(ladder, entries, costs):
                 games = min(settings.batch, left - left % 2)
                 if games < 2 or time.monotonic() >= end:
                     break
@@ -278,10 +301,10 @@ def _is_near_the_top(ladder: Ladder, entries: list[Entry]) -> bool:
     return len(rated) == len(entries) and bool(ours) and max(ours) > top - NEAR
 
 
-def _pairs_to_play(ladder: Ladder, entries: list[Entry]) -> list[Pair]:
+def _pairs_to_play(ladder: Ladder, entries: list[Entry], costs: Costs) -> list[Pair]:
     """At first everybody plays its neighbour in the list; then the pairs that tell most."""
     names = [entry.name for entry in entries]
     new = [name for name in names if not ladder.games_of(name)]
     if new:
         return [(a, b) for a, b in pairwise(names) if a in new or b in new]
-    return next_pairs(ladder.ratings(), names, 4)
+    return next_pairs(ladder.ratings(), names, 4, costs.of)

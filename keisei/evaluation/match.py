@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -53,6 +54,7 @@ class MatchResult:
     reasons: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)  # by player
     games: list[MatchGame] = field(default_factory=list)
+    seconds: float = 0.0  # that the games took
 
     @property
     def played(self) -> int:
@@ -90,6 +92,7 @@ class MatchResult:
         """Count the games of another match between the same two."""
         for game in other.games:
             self.add(game)
+        self.seconds += other.seconds
 
     def record(self, game: MatchGame) -> GameRecord:
         """A game as a record with both names."""
@@ -144,7 +147,7 @@ class _Match:
         self._result = MatchResult(first.name, second.name)
 
     def play(self) -> MatchResult:
-        board = self._board
+        board, begin = self._board, time.perf_counter()
         while self._going.any():
             actions = board.random_actions()  # where a game is over, what is played does not count
             in_opening = board.move_counts < self._opening_lengths
@@ -159,6 +162,7 @@ class _Match:
             for end in board.step(actions).finished:
                 if self._going[end.game]:
                     self._end(end.game, end.outcome, finished=end)
+        self._result.seconds = time.perf_counter() - begin
         return self._result
 
     def _opening_action(self, row: int) -> int:

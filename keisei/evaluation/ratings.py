@@ -8,7 +8,7 @@ towards the anchor: without it, who won all its games would be rated infinite.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -139,8 +139,16 @@ def ranked(ratings: Mapping[str, Rating]) -> list[Rating]:
     return sorted(ratings.values(), key=lambda rating: -rating.elo)
 
 
-def next_pairs(ratings: Ratings, playable: Sequence[str], count: int) -> list[tuple[str, str]]:
+def next_pairs(
+    ratings: Ratings,
+    playable: Sequence[str],
+    count: int,
+    cost: Callable[[tuple[str, str]], float] = lambda pair: 1.0,
+) -> list[tuple[str, str]]:
     """The pairs whose games tell most: the result is open, and their difference little known.
+
+    A pair whose games cost more plays less, by the root of the cost: with a given time to spend,
+    this makes the sum of the variances least (Neyman's allocation).
 
     >>> ratings = rate({("a", "b"): (9, 0, 9), ("b", "c"): (9, 0, 0)}, "a")
     >>> next_pairs(ratings, ["a", "b", "c"], 1)  # a and b are known to be alike
@@ -153,7 +161,7 @@ def next_pairs(ratings: Ratings, playable: Sequence[str], count: int) -> list[tu
         # The expected chance when the difference is uncertain (MacKay's approximation).
         logit = (one - two) / _SCALE / np.sqrt(1 + np.pi * spread**2 / 8)
         chance = 1 / (1 + np.exp(-logit))
-        return float(chance * (1 - chance) * spread**2)
+        return float(chance * (1 - chance) * spread**2 / np.sqrt(cost(pair)))
 
     names = sorted(playable)
     pairs = [(a, b) for index, a in enumerate(names) for b in names[index + 1 :]]

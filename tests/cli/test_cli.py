@@ -19,7 +19,7 @@ def test_the_version_is_shown():
 
 def test_help_names_every_command():
     shown = run("--help").stdout
-    for command in ("train", "evaluate", "ladder", "usi", "config", "replay", "benchmark"):
+    for command in ("train", "evaluate", "ladder", "usi", "play", "export", "config", "replay"):
         assert command in shown
 
 

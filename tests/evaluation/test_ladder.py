@@ -1,12 +1,22 @@
 import json
 
+import numpy as np
 import pytest
 
 from keisei.config_schema import AppConfig, to_yaml
 from keisei.core.ppo_agent import PPOAgent
 from keisei.errors import KeiseiError
-from keisei.evaluation.ladder import Entry, Ladder, LadderSettings, climb, find_entries
+from keisei.evaluation.ladder import (
+    Costs,
+    Entry,
+    Ladder,
+    LadderSettings,
+    climb,
+    find_entries,
+)
 from keisei.evaluation.ladder_report import draw, in_training, run_ladder, table
+from keisei.evaluation.match import MatchResult
+from keisei.evaluation.ratings import Rating, Ratings, next_pairs
 from keisei.training.checkpoint import CheckpointStore
 from keisei.training.progress import Progress
 from keisei.training.run import Run
@@ -42,6 +52,20 @@ def test_the_ladder_puts_players_in_their_order_with_the_random_one_at_zero(tmp_
     assert ratings["random"].elo == 0
     assert 0 < ratings["mix"].elo < ratings["greedy"].elo
     assert ratings["greedy"].low > 0
+
+
+def test_quick_games_are_played_more_often_than_slow_ones_that_tell_as_much():
+    seen = Ratings({name: Rating(name, 0.0, -100.0, 100.0, 10) for name in ("a", "b", "c")})
+    seen.covariance = np.diag([1e4, 1e4, 1e4])
+    costs = Costs()
+    for pair, seconds in ((("a", "b"), 100.0), (("c", "b"), 100.0)):
+        costs.add(pair, MatchResult(*pair, games=[None] * 10, seconds=seconds))
+    assert costs.of(("b", "a")) == 10.0
+    costs.add(("a", "d"), MatchResult("a", "d", games=[None] * 10, seconds=1.0))
+    assert costs.of(("a", "e")) == 1.0  # nothing is known of e
+    assert next_pairs(seen, ["a", "b", "c"], 1, {("a", "b"): 9, ("a", "c"): 1, ("b", "c"): 9}.get)[
+        0
+    ] == ("a", "c")
 
 
 def test_a_stored_ladder_goes_on_where_it_was(tmp_path):

@@ -33,13 +33,21 @@ def do(client, game, what, body=None, status=200):
     return answer.json()
 
 
-def test_players_are_the_checkpoints_of_all_shogi_runs(client):
+def test_players_are_the_shipped_network_and_the_checkpoints_of_all_shogi_runs(client):
     players = client.get("/api/players").json()["players"]
     assert [player["id"] for player in players] == [
+        "shipped",
         "run/first/step_000000001024.pt",
         "run/first/step_000000000512.pt",
     ]
-    assert players[0]["label"] == "first, step 1,024"
+    assert players[1]["label"] == "first, step 1,024"
+
+
+def test_where_nothing_was_trained_the_shipped_network_plays(tmp_path):
+    with serving(tmp_path / "no runs yet") as client:
+        assert [one["id"] for one in client.get("/api/players").json()["players"]] == ["shipped"]
+        game = begin(client, player="shipped", nodes=0, side="white")
+        assert len(do(client, game, "reply")["moves"]) == 1
 
 
 @pytest.mark.parametrize("nodes", [0, 20])

@@ -31,8 +31,19 @@ def my_turn(page, number):
     expect(page.locator("ol.moves li")).to_have_count(number)
 
 
+def test_who_has_trained_nothing_plays_against_the_shipped_network(open_page, serve, tmp_path):
+    page = open_page(serve(tmp_path / "no runs yet"))
+    page.get_by_role("link", name="Play").first.click()
+    expect(page.get_by_role("combobox", name="Opponent")).to_have_value("shipped")
+    start(page)
+    my_turn(page, 0)
+    square(page, "7g").click()
+    square(page, "7f").click()
+    my_turn(page, 2)
+
+
 def test_a_game_with_a_drop_a_promotion_and_a_resignation(open_page, address, tmp_path):
-    page = open_page(f"{address}/#/play", accept_downloads=True)
+    page = open_page(f"{address}/#/play?run=first", accept_downloads=True)
     start(page, QUIET)
     page.get_by_role("button", name="black pawn in hand, 1").click()
     expect(page.locator(".target")).not_to_have_count(0)
@@ -59,7 +70,7 @@ def test_a_game_with_a_drop_a_promotion_and_a_resignation(open_page, address, tm
 
 
 def test_a_drop_that_mates_wins(open_page, address):
-    page = open_page(f"{address}/#/play")
+    page = open_page(f"{address}/#/play?run=first")
     start(page, MATE_IN_ONE)
     page.get_by_role("button", name="black gold in hand, 1").click()
     square(page, "5b").click()
@@ -69,7 +80,7 @@ def test_a_drop_that_mates_wins(open_page, address):
 
 
 def test_the_first_move_of_a_game_is_the_agents_when_a_person_plays_white(open_page, address):
-    page = open_page(f"{address}/#/play")
+    page = open_page(f"{address}/#/play?run=first")
     start(page, side="White")
     my_turn(page, 1)
     # White sits below: the square in the lower right corner is 9a.
@@ -77,7 +88,7 @@ def test_the_first_move_of_a_game_is_the_agents_when_a_person_plays_white(open_p
 
 
 def test_a_piece_is_dragged(open_page, address):
-    page = open_page(f"{address}/#/play")
+    page = open_page(f"{address}/#/play?run=first")
     start(page)
     expect(page.get_by_role("status")).to_have_text("Your move")
     square(page, "7g").hover()
@@ -90,7 +101,7 @@ def test_a_piece_is_dragged(open_page, address):
 
 
 def test_a_game_is_played_with_the_keyboard_alone(open_page, address):
-    page = open_page(f"{address}/#/play")
+    page = open_page(f"{address}/#/play?run=first")
     start(page)
     expect(page.get_by_role("status")).to_have_text("Your move")
     square(page, "5i").focus()
@@ -106,7 +117,7 @@ def test_a_game_is_played_with_the_keyboard_alone(open_page, address):
 
 
 def test_hints_are_shown_and_moves_taken_back(open_page, address):
-    page = open_page(f"{address}/#/play")
+    page = open_page(f"{address}/#/play?run=first")
     start(page)
     expect(page.get_by_role("status")).to_have_text("Your move")
     page.get_by_role("button", name="Hint").click()
@@ -121,13 +132,13 @@ def test_hints_are_shown_and_moves_taken_back(open_page, address):
 
 
 def test_a_position_that_cannot_be_is_refused_in_words(open_page, address):
-    page = open_page(f"{address}/#/play", expected=["400", "422"])
+    page = open_page(f"{address}/#/play?run=first", expected=["400", "422"])
     start(page, "nonsense")
     expect(page.locator("form").get_by_role("alert")).to_contain_text("nonsense")
 
 
 def test_clocks_run(open_page, address):
-    page = open_page(f"{address}/#/play")
+    page = open_page(f"{address}/#/play?run=first")
     page.get_by_label("Clock").select_option("0+30")
     start(page)
     expect(page.locator(".clock")).to_have_count(2)
