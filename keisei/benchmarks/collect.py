@@ -47,6 +47,8 @@ def settings(
             f"training.parallel.num_workers={workers}",
             f"training.parallel.num_envs_per_worker={games}",
             f"training.parallel.rollout_length={length}",
+            # On a busy machine a large network may take long for a move; nobody is to be replaced.
+            "training.parallel.worker_timeout=300",
         ]
     )
 

@@ -163,6 +163,7 @@ def learners(minibatches: Sequence[int]) -> dict[str, Contender]:
         contenders[f"update: minibatch {size}"] = learn.ppo_update(agent, buffer)
         bare = f"forward and backward: minibatch {size}"
         contenders[bare] = learn.forward_backward(agent, buffer)
+        contenders[bare]()  # the first calls set up PyTorch's kernels
     return contenders
 
 
@@ -205,7 +206,12 @@ def run(
         "other_load": others.cores,
         "seconds": time.perf_counter() - start,
     }
-    publish("How costs grow: median (lowest to highest), beside the network alone", rows(figures), figures, json_file)
+    publish(
+        "How costs grow: median (lowest to highest), beside the network alone",
+        rows(figures),
+        figures,
+        json_file,
+    )
     if plot_file:
         draw(figures, plot_file)
 

@@ -73,9 +73,8 @@ def draw(figures: Figures, path: Path) -> None:
     _speeds(panels[0], figures["games"], "games", "games per worker")
     _speeds(panels[1], figures["workers"], "workers", "workers")
     _speeds(panels[2], figures["network"], "weights", "weights of the network")
-    for point in figures["network"]:
-        at = (point["weights"], point["steps_per_s"])
-        panels[2].annotate(point["preset"], at, (8, 8), textcoords="offset points", fontsize=12)
+    names = [f"{point['preset']}\n{point['weights'] / 1e6:.2g} M" for point in figures["network"]]
+    panels[2].set_xticks([point["weights"] for point in figures["network"]], names)
     _memories(panels[3], figures)
     _updates(panels[4], figures["minibatch"])
     _notes(panels[5], figures)
@@ -89,23 +88,28 @@ def draw(figures: Figures, path: Path) -> None:
 
 def _speeds(axes: Any, points: Points, over: str, label: str) -> None:
     """Collected steps/s, beside the network alone."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
     at = [point[over] for point in points]
-    _frame(axes, "Collection", label, "steps per second", at)
-    axes.set_yscale("log" if over != "workers" else "linear")
+    _frame(axes, f"Collection over {over}", label, "steps per second", at)
     alone = [point["network_alone_per_s"] for point in points]
     axes.plot(at, alone, color=_GREY, ls="--", marker="o", ms=4, label="network alone")
     _measured(axes, at, points, "steps_per_s", "workers")
     if over == "workers":
         axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, fontsize=11)
+    else:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(lambda rate, _: f"{rate:,.0f}")
+    axes.legend(frameon=False, fontsize=11)
 
 
 def _memories(axes: Any, figures: Figures) -> None:
     """A worker's own memory, and its games' share of the slots."""
     points, memory = figures["games"], figures["memory"]
     at = [point["games"] for point in points]
-    _frame(axes, "Memory of a worker", "games per worker", "MiB", at, log=False)
+    _frame(axes, "Memory of a worker over games", "games per worker", "MiB", at, log=False)
     own = [point["worker_bytes"] / 2**20 for point in points]
     line = [(memory["bytes_without_games"] + memory["bytes_per_game"] * x) / 2**20 for x in at]
     slots = [memory["slot_bytes_per_game"] * x / 2**20 for x in at]
@@ -121,7 +125,7 @@ def _memories(axes: Any, figures: Figures) -> None:
 def _updates(axes: Any, points: Points) -> None:
     """The learner's time for a sample."""
     at = [point["minibatch"] for point in points]
-    _frame(axes, "Learner", "minibatch (samples)", "ms per sample", at)
+    _frame(axes, "Learner over minibatch", "samples per minibatch", "ms per sample", at)
     bare = [point["forward_backward_ms_per_sample"] for point in points]
     axes.plot(at, bare, color=_GREY, ls="--", marker="o", ms=4, label="forward and backward alone")
     _measured(axes, at, points, "ms_per_sample", "PPO update")
@@ -147,7 +151,7 @@ def _frame(
     axes.set_ylabel(up, fontsize=12)
     if log:
         axes.set_xscale("log", base=2)
-        axes.set_xticks(at, [f"{x / 1e6:.2g}M" if x >= 1e5 else f"{x:g}" for x in at])
+        axes.set_xticks(at, [f"{x:g}" for x in at])
         axes.minorticks_off()
     axes.grid(color="#e4e4e4", lw=0.8)
     axes.spines[:].set_visible(False)
@@ -161,8 +165,10 @@ def _notes(axes: Any, figures: Figures) -> None:
         "2 workers, 64 games each, network tiny,",
         "unless the axis says otherwise.",
         "",
-        f"Medians of {figures['rounds']} rounds; bars from the",
+        f"Rounds: {figures['rounds']}; medians, with bars from the",
         "lowest to the highest.",
+        "Network alone: one thread on each core that",
+        "workers have, batches of as many games.",
         "",
         f"{about['processor']}, {about['cores']} cores;",
         f"other programs took {figures['other_load']:.1f} of them.",
