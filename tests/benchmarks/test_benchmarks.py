@@ -45,14 +45,14 @@ def test_a_stored_step_takes_at_most_400_bytes():
 
 
 def test_growth_measures_every_size_and_draws_a_picture(tmp_path, capsys):
-    sizes = {"games": (1, 4), "workers": (1, 2), "presets": ("tiny",), "minibatches": (256, 512)}
+    sizes = {"games": (1, 4), "workers": (1, 2), "presets": ("tiny",), "minibatches": (1024,)}
     file, picture = tmp_path / "figures.json", tmp_path / "growth.png"
     growth.run(file, picture, rounds=1, seconds=0.1, **sizes)
     figures = json.loads(file.read_text())
     assert [point["games"] for point in figures["games"]] == [1, 4]
     assert [point["workers"] for point in figures["workers"]] == [1, 2]
     assert [point["preset"] for point in figures["network"]] == ["tiny"]
-    assert [point["minibatch"] for point in figures["minibatch"]] == [256, 512]
+    assert [point["minibatch"] for point in figures["minibatch"]] == [1024]
     for point in figures["games"] + figures["workers"]:
         assert point["steps_per_s"] > 0
         assert point["worker_bytes"] > 2**20
