@@ -275,6 +275,20 @@ def benchmark_collect(
             raise KeiseiError(f"--backend is process or ray, not {backend!r}")
 
 
+@benchmark.command("growth")
+def benchmark_growth(
+    json: JsonFile = None,
+    plot: Annotated[
+        Optional[Path], typer.Option(help="Draw the figures as a PNG to this file.")  # noqa: UP045
+    ] = None,
+) -> None:
+    """How costs grow with games, workers, network and minibatch; takes about 6 minutes."""
+    from keisei.benchmarks import growth
+
+    with readable_errors():
+        growth.run(json, plot)
+
+
 @benchmark.command("worlds")
 def benchmark_worlds(json: JsonFile = None) -> None:
     """Turns/s of many agents and copies at once, beside one agent after another."""

@@ -29,9 +29,14 @@ GAMES = 64
 
 
 def settings(
-    preset: str, workers: int, mode: str = "async", length: int = 128, backend: str = "process"
+    preset: str,
+    workers: int,
+    mode: str = "async",
+    length: int = 128,
+    backend: str = "process",
+    games: int = GAMES,
 ) -> AppConfig:
-    """A shard of 64 games per worker, and one epoch per rollout."""
+    """A shard of 64 games per worker if not told otherwise, and one epoch per rollout."""
     return load_config(
         overrides=[
             f"model.preset={preset}",
@@ -40,8 +45,10 @@ def settings(
             f"training.parallel.backend={backend}",
             f"training.parallel.mode={mode}",
             f"training.parallel.num_workers={workers}",
-            f"training.parallel.num_envs_per_worker={GAMES}",
+            f"training.parallel.num_envs_per_worker={games}",
             f"training.parallel.rollout_length={length}",
+            # On a busy machine a large network may take long for a move; nobody is to be replaced.
+            "training.parallel.worker_timeout=300",
         ]
     )
 

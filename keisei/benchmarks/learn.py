@@ -48,13 +48,14 @@ def forward_backward(agent: PPOAgent, buffer: ExperienceBuffer) -> Callable[[], 
     return run
 
 
-def settings(preset: str) -> AppConfig:
+def settings(preset: str, minibatch: int = 128) -> AppConfig:
     """One epoch over 2,048 steps, never stopped early."""
     return load_config(
         overrides=[
             f"model.preset={preset}",
             "training.ppo_epochs=1",
             "training.target_kl=0",
+            f"training.minibatch_size={minibatch}",
             "training.parallel.num_workers=1",
             "training.parallel.num_envs_per_worker=64",
             "training.parallel.rollout_length=32",
@@ -62,15 +63,21 @@ def settings(preset: str) -> AppConfig:
     )
 
 
-def run(json_file: Path | None = None, preset: str = "tiny", rounds: int = 7) -> None:
-    """Measure, print a table, write JSON."""
-    config = settings(preset)
-    agent = PPOAgent(config)
+def filled_buffer(config: AppConfig, agent: PPOAgent) -> ExperienceBuffer:
+    """One rollout that the agent played, ready to learn from."""
     buffer = ExperienceBuffer(config.training.gamma, config.training.lambda_gae)
     rollout = new_rollout(config)
     make_shard(config, 0).collect(agent.evaluate, rollout, agent.version)
     buffer.add_batch(rollout)
     buffer.compute_advantages_and_returns()
+    return buffer
+
+
+def run(json_file: Path | None = None, preset: str = "tiny", rounds: int = 7) -> None:
+    """Measure, print a table, write JSON."""
+    config = settings(preset)
+    agent = PPOAgent(config)
+    buffer = filled_buffer(config, agent)
     contenders = {
         "forward_backward": forward_backward(agent, buffer),
         "update": ppo_update(agent, buffer),

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 # Returns how many units were done, and in how many seconds if it has looked at the clock itself.
-Contender = Callable[[], "int | tuple[int, float]"]
+Contender = Callable[[], "int | tuple[float, float]"]
 
 
 def interleave(contenders: Mapping[str, Contender], rounds: int) -> dict[str, list[float]]:
@@ -72,6 +72,7 @@ class OtherLoad:
             with contextlib.suppress(psutil.NoSuchProcess):
                 own = process.cpu_times()
                 busy -= own.user + own.system
+                busy -= own.children_user + own.children_system  # of those that have ended
         return busy
 
 

@@ -1,11 +1,14 @@
 """That the benchmarks run and write what they promise; their figures are for people to judge."""
 
 import json
+import os
 from functools import partial
 
+import numpy as np
 import pytest
 
-from keisei.benchmarks import collect, env, learn, search
+from keisei.benchmarks import collect, env, growth, learn, search
+from keisei.training.parallel.shared_memory import SharedArrays
 
 
 @pytest.mark.parametrize(
@@ -39,3 +42,31 @@ def test_a_benchmark_prints_a_table_and_writes_json(run, keys, tmp_path, capsys)
 
 def test_a_stored_step_takes_at_most_400_bytes():
     assert env.bytes_per_step() <= 400
+
+
+def test_growth_measures_every_size_and_draws_a_picture(tmp_path, capsys):
+    sizes = {"games": (1, 4), "workers": (1, 2), "presets": ("tiny",), "minibatches": (1024,)}
+    file, picture = tmp_path / "figures.json", tmp_path / "growth.png"
+    growth.run(file, picture, rounds=1, seconds=0.1, **sizes)
+    figures = json.loads(file.read_text())
+    assert [point["games"] for point in figures["games"]] == [1, 4]
+    assert [point["workers"] for point in figures["workers"]] == [1, 2]
+    assert [point["preset"] for point in figures["network"]] == ["tiny"]
+    assert [point["minibatch"] for point in figures["minibatch"]] == [1024]
+    for point in figures["games"] + figures["workers"]:
+        assert point["steps_per_s"] > 0
+        assert point["worker_bytes"] > 2**20
+    assert figures["memory"]["slot_bytes_per_game"] > 0
+    assert figures["other_load"] >= 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    shown = capsys.readouterr()
+    assert "games per worker: 4" in shown.out
+    assert "collect: workers 2, games each 4" in shown.err  # the user sees that it goes on
+
+
+def test_the_slots_of_a_worker_are_not_counted_as_its_own_memory():
+    slots = SharedArrays({"bytes": ((2**26,), np.uint8)})
+    before = growth.unique_bytes(os.getpid())
+    slots["bytes"][:] = 1
+    assert growth.unique_bytes(os.getpid()) - before < 2**25
+    slots.close()
