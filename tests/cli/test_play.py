@@ -111,7 +111,7 @@ def test_ctrl_c_leaves_a_terminal_game():
         # Again, as a person would: a signal just before Python waits for a line is seen after it.
         game.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            game.wait(timeout=3)
+            game.wait(timeout=20)
     os.close(main)
     assert game.returncode == 0
 
