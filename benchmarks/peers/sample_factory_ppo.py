@@ -170,7 +170,7 @@ class Clock(AlgoObserver):
     def on_training_step(self, runner: Runner, training_iteration_since_resume: int) -> None:
         self.notes.append((time.perf_counter(), sum(runner.env_steps.values())))
         if len(self.notes) > 2 and self.notes[-1][0] - self.notes[1][0] >= self._seconds:
-            runner.cfg.train_for_seconds = 0
+            runner.cfg.train_for_seconds = -1  # it counts them from 0
 
     def rate(self) -> float:
         (start, before), (end, after) = self.notes[1], self.notes[-1]  # the first warmed up
