@@ -8,7 +8,8 @@ from importlib.metadata import version
 import common
 from measure import publish
 
-from keisei.benchmarks.collect import settings, training
+from keisei.benchmarks.collect import settings
+from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.runtime import keep_freed_memory
 from keisei.training.parallel import ParallelManager
@@ -22,13 +23,22 @@ def main() -> None:
     config = settings("tiny", common.WORKERS, "sync", common.ROLLOUT)
     config.training.minibatch_size = common.MINIBATCH
     agent = PPOAgent(config, "cpu")
+    buffer = ExperienceBuffer(config.training.gamma, config.training.lambda_gae)
     with ParallelManager(config, agent) as manager:
 
         def collect() -> int:
             manager.synchronize_models()
-            return sum(rollout.num_steps for rollout in manager.collect_experiences())
+            buffer.clear()
+            for rollout in manager.collect_experiences():
+                buffer.add_batch(rollout)
+            return len(buffer)
 
-        train = training(agent, manager, 0)  # one update
+        def train() -> int:
+            steps = collect()
+            buffer.compute_advantages_and_returns()
+            agent.learn(buffer)
+            return steps
+
         train()  # sets up PyTorch's kernels
         rates = {
             "collect": common.steps_per_second(collect, options.seconds),

@@ -66,6 +66,7 @@ class Contender:
             return
         finally:
             _end_session(process.pid)
+            process.wait(timeout=30)
         self._keep(output.splitlines())
 
     def _keep(self, lines: list[str]) -> None:
