@@ -95,7 +95,7 @@ class Loop:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--seconds", type=float, default=8.0)
     options = parser.parse_args()
     torch.set_num_threads(common.WORKERS)
     loop = Loop()

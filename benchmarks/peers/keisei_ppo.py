@@ -17,7 +17,7 @@ from keisei.training.parallel import ParallelManager
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--seconds", type=float, default=8.0)
     options = parser.parse_args()
     keep_freed_memory()  # as `keisei train` does it
     config = settings("tiny", common.WORKERS, "sync", common.ROLLOUT)

@@ -74,7 +74,7 @@ def configured() -> PPOConfig:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--seconds", type=float, default=8.0)
     options = parser.parse_args()
     ray.init(num_cpus=common.WORKERS, include_dashboard=False, log_to_driver=False)
     torch.set_num_threads(common.WORKERS)

@@ -35,7 +35,7 @@ class Contender:
     label: str
     script: str
     venv: str = ""
-    seconds: float = 15.0
+    seconds: float = 8.0
     rates: Rates = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
     error: str = ""
@@ -111,8 +111,8 @@ def contenders() -> list[Contender]:
         Contender("Sample Factory APPO", "sample_factory_ppo.py", "sample_factory"),
         Contender("plain loop after CleanRL", "cleanrl_ppo.py"),
         Contender("Keisei `VectorShogi`", "keisei_env.py", seconds=6),
-        Contender("Pgx", "pgx_env.py", "pgx", seconds=4),
-        Contender("OpenSpiel", "openspiel_env.py", "openspiel", seconds=4),
+        Contender("Pgx", "pgx_env.py", "pgx", seconds=3),
+        Contender("OpenSpiel", "openspiel_env.py", "openspiel", seconds=3),
     ]
 
 
@@ -216,7 +216,7 @@ def write(found: list[Contender], rounds: int, others: list[float], file: Path) 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, help="of each figure (default 15, or 4 to 6)")
+    parser.add_argument("--seconds", type=float, help="of each figure (default 8, or 3 to 6 of an environment alone)")
     parser.add_argument("--only", nargs="+", metavar="SCRIPT", help="e.g. keisei_ppo sb3_ppo")
     parser.add_argument("--timeout", type=float, default=300.0, help="of one measurement, seconds")
     parser.add_argument("--json", type=Path, default=HERE / "results.json")

@@ -189,7 +189,7 @@ def training(cfg: Any, seconds: float) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--seconds", type=float, default=8.0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         cfg = configured(folder)

@@ -109,7 +109,7 @@ def make_envs(kind: str) -> VecEnv:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--envs", choices=["vector", "dummy"], default="vector")
     options = parser.parse_args()
     torch.set_num_threads(common.WORKERS)
