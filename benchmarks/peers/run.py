@@ -216,7 +216,7 @@ def write(found: list[Contender], rounds: int, others: list[float], file: Path) 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, help="of each figure (default 8; environments 3 to 6)")
+    parser.add_argument("--seconds", type=float, help="of each figure (default 8, or 3 to 6)")
     parser.add_argument("--only", nargs="+", metavar="SCRIPT", help="e.g. keisei_ppo sb3_ppo")
     parser.add_argument("--timeout", type=float, default=300.0, help="of one measurement, seconds")
     parser.add_argument("--json", type=Path, default=HERE / "results.json")
