@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+PEERS := sb3 rllib sample_factory pgx openspiel
 
-.PHONY: play train test coverage lint format setup web constraints clean
+.PHONY: play train test coverage lint format setup web constraints peers peers-benchmark clean
 
 play: setup
 	$(BIN)/keisei serve
@@ -51,5 +52,19 @@ constraints:
 	 .venv-constraints/bin/pip freeze --exclude keisei | sed 's/+cpu$$//') > constraints.txt
 	rm -rf .venv-constraints
 
+# Other systems, each in an environment of its own, to measure Keisei beside them (Python 3.11).
+peers: setup $(PEERS:%=.venv-peers/%/.installed)
+
+# Keisei comes without its dependencies: those it needs here are pinned with the peer's.
+.venv-peers/%/.installed: benchmarks/peers/requirements-%.txt
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
+	! grep -q '^torch==' $< || \
+	  $(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
+	touch $@
+
+peers-benchmark: peers
+	$(BIN)/python benchmarks/peers/run.py
+
 clean:
-	rm -rf .venv build dist *.egg-info
+	rm -rf .venv .venv-peers build dist *.egg-info

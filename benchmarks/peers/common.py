@@ -1,0 +1,132 @@
+"""The common task: its sizes, the environment as peers' users would write it, and the network.
+
+A step is a ply. Both sides are played by the same policy, which sees the board from the side of who
+is to move; the reward is the mover's. It imports without any of the peers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from keisei.core.neural_network import PRESETS, ActorCriticResTower
+from keisei.shogi import ShogiGame, VectorShogi
+from keisei.shogi.actions import HAND_PIECES, NUM_ACTIONS, SQUARES
+from keisei.shogi.features import NUM_PLANES
+
+GAMES = 64  # of one worker; contenders without workers play all games in one process
+WORKERS = 2
+ALL_GAMES = WORKERS * GAMES
+ROLLOUT = 32  # moves of each game between two updates: 4,096 steps
+MINIBATCH = 128
+EPOCHS = 1
+# The same for all, and without effect on speed.
+LEARNING_RATE, GAMMA, LAMBDA, CLIP, VALUE_LOSS, ENTROPY = 1e-3, 0.99, 0.98, 0.2, 0.5, 0.01
+MAX_GRADIENT = 1.0
+
+PLANES = spaces.Box(0, 1, (NUM_PLANES, 9, 9), np.float32)
+MASK = spaces.Box(0, 1, (NUM_ACTIONS,), np.int8)
+SEEN = spaces.Dict({"observations": PLANES, "action_mask": MASK})
+ACTIONS = spaces.Discrete(NUM_ACTIONS)
+
+
+class ShogiEnv(gym.Env[dict[str, Any], int]):
+    """One game: planes [46, 9, 9] and a mask [13527], as a dictionary."""
+
+    observation_space = SEEN
+    action_space = ACTIONS
+
+    def __init__(self, **_: Any) -> None:
+        self._game = ShogiGame()
+
+    def action_masks(self) -> np.ndarray:
+        """The legal actions, under the name that Stable-Baselines3 looks for."""
+        mask = np.zeros(NUM_ACTIONS, dtype=np.int8)
+        mask[self._game.legal_actions()] = 1
+        return mask
+
+    def _seen(self) -> dict[str, Any]:
+        return {"observations": self._game.planes(), "action_mask": self.action_masks()}
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        super().reset(seed=seed)
+        self._game.reset()
+        return self._seen(), {}
+
+    def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        mover = self._game.turn
+        self._game.step(int(action))
+        end = self._game.outcome
+        reward = 0.0
+        if end and end.winner:
+            reward = 1.0 if end.winner == mover else -1.0
+        cut = end is not None and end.reason == "move limit"
+        return self._seen(), reward, end is not None and not cut, cut, {}
+
+
+class ShogiGames:
+    """Many games in one process, stepped together: what a vectorised environment is made of.
+
+    `reset` and `step` give planes [G, 46, 9, 9] and masks [G, 13527] that are new each time, as the
+    peers keep them. A finished game starts again at once.
+    """
+
+    def __init__(self, num_games: int, seed: int = 0) -> None:
+        self._games = VectorShogi(num_games, seed)
+
+    def seen(self) -> tuple[np.ndarray, np.ndarray]:
+        """Planes and masks of the positions now."""
+        return self._games.planes(), self._games.legal_mask().view(np.int8)
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rewards of the movers, and which games were decided or cut by the move limit."""
+        result = self._games.step(actions)
+        cut = np.zeros(len(result.dones), dtype=np.bool_)
+        cut[[end.game for end in result.finished if end.outcome.reason == "move limit"]] = True
+        return result.rewards, result.dones & ~cut, cut
+
+
+class AllLogits(nn.Module):
+    """Keisei's `tiny` network with the scores of all 13,527 actions: what the peers' APIs need.
+
+    The layers and weights are Keisei's own. All scores are one matrix product; the moves from a
+    square to itself, which are no actions, are left out by views, because picking the others
+    by index is three times slower in the backward pass.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tower = ActorCriticResTower(*PRESETS["tiny"])
+
+    def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits [B, 13527] and values [B]."""
+        vectors, values = self.tower(planes)
+        count, starts = len(vectors), 2 * SQUARES + len(HAND_PIECES)
+        scores = vectors[:, :starts] @ vectors[:, starts:].transpose(1, 2)  # [B, 169, 81]
+        board = scores[:, : 2 * SQUARES].reshape(count, 2, SQUARES * SQUARES)
+        # Without its first entry, each diagonal entry of the square is the last of a row of 82.
+        board = board[:, :, 1:].view(count, 2, SQUARES - 1, SQUARES + 1)[..., :-1]
+        board = board.reshape(count, 2, -1).transpose(1, 2).reshape(count, -1)
+        return torch.cat([board, scores[:, 2 * SQUARES :].flatten(1)], 1), values
+
+
+def masked(logits: Tensor, mask: Tensor) -> Tensor:
+    """The logits with those of illegal actions far below all others."""
+    return logits.masked_fill(mask == 0, -1e8)
+
+
+def steps_per_second(run: Callable[[], int], seconds: float) -> float:
+    """The rate of whole calls of `run`, which returns steps, over at least so many seconds."""
+    steps, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        steps += run()
+    return steps / (time.perf_counter() - start)

@@ -1,0 +1,101 @@
+"""That the task which peers are measured on is the game itself, and the network Keisei's own."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from gymnasium.utils.env_checker import check_env
+
+from keisei.shogi import ShogiGame
+from keisei.shogi.actions import NUM_ACTIONS, PolicyOutputMapper
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks" / "peers"))
+
+import common
+import run
+
+# Black mates with a gold in front of the king, which a pawn guards.
+MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
+
+
+def test_the_environment_passes_gymnasiums_own_checker_with_legal_moves():
+    class LegalMoves(common.ShogiEnv):
+        """The checker draws any action: here it is the legal one that comes next."""
+
+        def step(self, action):
+            legal = np.flatnonzero(self.action_masks())
+            return super().step(legal[action % len(legal)])
+
+    check_env(LegalMoves(), skip_render_check=True)
+
+
+def test_the_mask_marks_the_legal_actions_and_the_planes_are_the_games():
+    env, game = common.ShogiEnv(), ShogiGame()
+    seen, _ = env.reset()
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        assert np.flatnonzero(seen["action_mask"]).tolist() == sorted(game.legal_actions())
+        assert np.array_equal(seen["observations"], game.planes())
+        action = rng.choice(game.legal_actions())
+        game.step(int(action))
+        seen, reward, decided, cut, _ = env.step(action)
+        assert (decided or cut) == (game.outcome is not None)
+        if game.outcome:
+            break
+        assert reward == 0
+
+
+@pytest.mark.parametrize(("move", "reward"), [("G*5b", 1.0), ("G*1i", 0.0)])
+def test_the_reward_is_the_movers(move, reward):
+    env = common.ShogiEnv()
+    env.reset()
+    env._game.reset(MATE_IN_ONE)
+    action = PolicyOutputMapper().usi_to_action(move, "black")
+    _, got, decided, cut, _ = env.step(action)
+    assert (got, decided, cut) == (reward, reward == 1.0, False)
+
+
+def test_games_stepped_together_show_what_single_environments_show():
+    games, envs = common.ShogiGames(3), [common.ShogiEnv() for _ in range(3)]
+    seen = [env.reset()[0] for env in envs]
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        planes, masks = games.seen()
+        for row, one in enumerate(seen):
+            assert np.array_equal(planes[row], one["observations"])
+            assert np.array_equal(masks[row], one["action_mask"])
+        actions = np.array([rng.choice(np.flatnonzero(mask)) for mask in masks])
+        rewards, decided, cut = games.step(actions)
+        for row, env in enumerate(envs):
+            seen[row], *rest, _ = env.step(actions[row])
+            assert rest == [rewards[row], decided[row], cut[row]]
+            if decided[row] or cut[row]:
+                seen[row], _ = env.reset()
+
+
+def test_all_logits_are_the_scores_of_keiseis_own_head():
+    network = common.AllLogits()
+    planes = torch.rand(2, *common.PLANES.shape)
+    with torch.inference_mode():
+        logits, values = network(planes)
+        policy, own_values = network.tower(planes)
+        rows = torch.arange(2).repeat_interleave(NUM_ACTIONS)
+        scores = network.tower.scores(policy, rows, torch.arange(NUM_ACTIONS).repeat(2))
+    torch.testing.assert_close(logits, scores.view(2, NUM_ACTIONS))
+    assert torch.equal(values, own_values)
+
+
+def test_a_contender_that_fails_is_reported_and_the_others_go_on(tmp_path):
+    good = run.Contender("Keisei", "keisei_env.py", seconds=0.1)
+    bad = run.Contender("a peer that is not there", "keisei_env.py", "nowhere")
+    for contender in (bad, good):
+        contender.measure(timeout=120)
+    assert "make peers" in bad.error
+    table = run.markdown([good, bad])
+    assert "| Keisei |" in table
+    assert "failed: no environment nowhere" in table
+    run.draw([good, bad], tmp_path / "peers.png")
+    run.write([good, bad], 1, [0.0], tmp_path / "results.json")
+    assert (tmp_path / "peers.png").stat().st_size > 0
