@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: train test coverage lint format setup web constraints clean
+.PHONY: train test coverage docs lint format setup web constraints clean
 
 train: setup
 	$(BIN)/keisei train -c configs/quick.yaml
@@ -17,6 +17,10 @@ coverage: setup
 	$(BIN)/coverage run -m pytest tests/parallel
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --include 'keisei/training/parallel/*' --fail-under 90
+
+# The site of docs/ in site/; what MkDocs would only warn of is an error.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 lint: setup
 	$(BIN)/ruff check .
@@ -49,4 +53,4 @@ constraints:
 	rm -rf .venv-constraints
 
 clean:
-	rm -rf .venv build dist *.egg-info
+	rm -rf .venv build dist site *.egg-info
