@@ -1,4 +1,4 @@
-"""For the API pages: examples in docstrings (`>>> ...`) are shown as code, up to the next empty line.
+"""For the API pages: examples in docstrings (`>>> ...`) are shown as code, to the next empty line.
 
 Markdown takes `>>>` for a quotation in a quotation in a quotation.
 """

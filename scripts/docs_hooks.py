@@ -73,7 +73,8 @@ def _command(command: Any, name: str) -> Iterator[str]:
         words = [p.name.upper() if p.required else f"[{p.name.upper()}]" for p in arguments]
         usage = " ".join([name, *words, "[OPTIONS]"])
         yield from (f"## {name}", "", _linked(command.help), "", "```text", usage, "```", "")
-        yield from _table(("", "default", "meaning"), map(_parameter, command.params))
+        if command.params:
+            yield from _table(("option", "default", "meaning"), map(_parameter, command.params))
         return
     for word, one in inner.items():
         yield from _command(one, f"{name} {word}")
@@ -88,7 +89,7 @@ def _parameter(parameter: Any) -> tuple[str, str, str]:
     if isinstance(default, bool) and parameter.secondary_opts:
         default = (parameter.opts if default else parameter.secondary_opts)[0]
     shown = "" if default in (None, "", False) or callable(default) else f"`{default}`"
-    many = " May be given more than once." if getattr(parameter, "multiple", False) else ""
+    many = " (May be given more than once.)" if getattr(parameter, "multiple", False) else ""
     return names, shown, _linked(parameter.help or "") + many
 
 
