@@ -82,15 +82,20 @@ def _command(command: Any, name: str) -> Iterator[str]:
 
 def _parameter(parameter: Any) -> tuple[str, str, str]:
     if parameter.param_type_name == "argument":
-        names = f"`{parameter.name.upper()}`"
+        names = _name(parameter.name.upper())
     else:
-        names = ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
+        names = ", ".join(map(_name, [*parameter.opts, *parameter.secondary_opts]))
     default = parameter.default
     if isinstance(default, bool) and parameter.secondary_opts:
         default = (parameter.opts if default else parameter.secondary_opts)[0]
     shown = "" if default in (None, "", False) or callable(default) else f"`{default}`"
     many = " (May be given more than once.)" if getattr(parameter, "multiple", False) else ""
     return names, shown, _linked(parameter.help or "") + many
+
+
+def _name(name: str) -> str:
+    """A name that no line breaks (stylesheets/site.css)."""
+    return f"`{name}`{{.name}}"
 
 
 def _linked(text: str) -> str:
@@ -130,7 +135,7 @@ def _fields(section: Section, prefix: str) -> Iterator[str]:
         if isinstance(value, Section):
             continue
         default = BY_MACHINE.get(prefix + name, f"`{_as_yaml(value)}`")
-        rows.append((f"`{prefix}{name}`", default, allowed(field), field.description or ""))
+        rows.append((_name(prefix + name), default, allowed(field), field.description or ""))
     if rows:
         yield from _table(("name", "default", "allowed", "meaning"), rows)
 
