@@ -89,7 +89,7 @@ def draw(ladder: Ladder, path: Path, title: str) -> None:
     left.set_ylabel("Elo above the random player")
     left.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:,.0f}k")
     _references(right, ladder, ratings)
-    if any(entry.steps is not None for entry in ladder.entries.values()):
+    if any(e.steps is not None and e.name in ratings for e in ladder.entries.values()):
         left.legend(loc="upper left", frameon=False)
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -1,5 +1,6 @@
 """Every command and every Python block of the docs runs: real processes, page by page, in order."""
 
+import contextlib
 import os
 import re
 import shlex
@@ -34,7 +35,7 @@ PIPE = subprocess.PIPE
 
 def start(folder, words, **streams):
     command = [*PROGRAMS.get(words[0], words[:1]), *words[1:]]
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     streams = {"stdin": subprocess.DEVNULL, "stdout": PIPE, "stderr": PIPE, **streams}
     return subprocess.Popen(command, cwd=folder, env=env, text=True, **streams)
 
@@ -83,13 +84,21 @@ def usi(folder, words):
 
 
 def keys(folder, words):
-    """Somebody sits at the terminal, takes some turns and leaves."""
+    """Somebody sits at the terminal and presses q until the command has ended.
+
+    What is typed before it listens is lost, as it is for a person.
+    """
     ours, theirs = os.openpty()
+    process = start(folder, words, stdin=theirs)
     try:
-        process = start(folder, words, stdin=theirs)
-        os.write(ours, b"wasdq")
+        for _ in range(LIMIT):
+            os.write(ours, b"q")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=1)
+                break
         finish(process, words)
     finally:
+        process.kill()
         os.close(ours)
         os.close(theirs)
 
