@@ -110,10 +110,10 @@ def settings() -> Iterator[str]:
 
 def world_settings() -> Iterator[str]:
     """All settings of `keisei worlds train`, then those of each world."""
-    yield from ("## of every run", "")
+    yield from ("## Every run", "")
     yield from _sections(WorldRunConfig())
     for name, world in WORLDS.items():
-        yield from (f"## of {name}", "", (world.__doc__ or "").strip().splitlines()[0], "")
+        yield from (f"## {name}", "", (world.__doc__ or "").strip().splitlines()[0], "")
         yield from _fields(world.Settings(), "world_settings.")
 
 
