@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 PEERS := sb3 rllib sample_factory pgx openspiel
 
-.PHONY: play train test coverage lint format setup web constraints peers peers-benchmark clean
+.PHONY: play train test coverage docs lint format setup web constraints peers peers-benchmark clean
 
 play: setup
 	$(BIN)/keisei serve
@@ -21,6 +21,10 @@ coverage: setup
 	$(BIN)/coverage run -m pytest tests/parallel
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --include 'keisei/training/parallel/*' --fail-under 90
+
+# The site of docs/ in site/; what MkDocs would only warn of is an error.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 lint: setup
 	$(BIN)/ruff check .
@@ -67,4 +71,4 @@ peers-benchmark: peers
 	$(BIN)/python benchmarks/peers/run.py
 
 clean:
-	rm -rf .venv .venv-peers build dist *.egg-info
+	rm -rf .venv .venv-peers build dist site *.egg-info

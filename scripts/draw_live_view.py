@@ -1,5 +1,6 @@
 """Draw the live view of a run as an SVG picture: `python scripts/draw_live_view.py RUN OUT.svg`."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -52,7 +53,9 @@ def main() -> None:
     with Path("/dev/null").open("w") as nowhere:
         console = Console(width=WIDTH, height=HEIGHT, record=True, file=nowhere)
         console.print(draw(view_of(Run.open(folder, Path())), WIDTH, HEIGHT))
-    console.save_svg(out, title="keisei train")
+    picture = console.export_svg(title="keisei train")
+    picture = re.sub(r"\s*@font-face \{.*?\}", "", picture, flags=re.DOTALL)  # from another host
+    Path(out).write_text(picture, encoding="utf-8")
 
 
 if __name__ == "__main__":

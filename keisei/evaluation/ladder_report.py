@@ -89,7 +89,7 @@ def draw(ladder: Ladder, path: Path, title: str) -> None:
     left.set_ylabel("Elo above the random player")
     left.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:,.0f}k")
     _references(right, ladder, ratings)
-    if any(entry.steps is not None for entry in ladder.entries.values()):
+    if any(e.steps is not None and e.name in ratings for e in ladder.entries.values()):
         left.legend(loc="upper left", frameon=False)
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -129,7 +129,8 @@ def _curves(axes: Any, ladder: Ladder, ratings: dict[str, Rating], unit: str) ->
 
 def _references(axes: Any, ladder: Ladder, ratings: dict[str, Rating]) -> None:
     """The references' names at the right edge, moved apart where they would overlap."""
-    known = [ratings[e.name] for e in ladder.entries.values() if e.steps is None]
+    entries = [entry for entry in ladder.entries.values() if entry.steps is None]
+    known = [ratings[entry.name] for entry in entries if entry.name in ratings]
     low, high = axes.get_ylim()
     step, lowest = (high - low) / 30, -float("inf")
     for rating in sorted(known, key=lambda rating: rating.elo):

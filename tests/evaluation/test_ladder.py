@@ -120,6 +120,13 @@ def test_a_ladder_without_checkpoints_can_be_shown(tmp_path):
     assert len(table(ladder).rows) == 3
 
 
+def test_a_ladder_that_was_cut_short_is_drawn_without_those_who_have_not_played(tmp_path):
+    ladder = Ladder()
+    climb(ladder, PLAYERS, LadderSettings(games=2, minutes=1), tmp_path / "ladder.json")
+    draw(ladder, tmp_path / "ladder.png", "short")
+    assert len(table(ladder).rows) == 2
+
+
 def test_a_run_is_in_training_while_somebody_holds_it(run):
     assert not in_training(run)
     with run.lock():
