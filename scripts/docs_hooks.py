@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[1]
 OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "keisei/models/README.md": "network.md",
     "examples/parallel_training_example.py": "examples/parallel_training_example.py",
 }
 # Defaults that differ from machine to machine.
@@ -49,7 +50,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Put in what is made from the code, and mend links between docs/ and the rest."""
     if page.file.src_uri in OUTSIDE.values():
-        return markdown.replace("](docs/", "](")
+        return re.sub(r"\]\((\.\./)*docs/", "](", markdown)
     for source, place in OUTSIDE.items():
         up = "../" * page.file.src_uri.count("/")
         markdown = markdown.replace(f"](../{up}{source}", f"]({up}{place}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from keisei.benchmarks.report import machine
+from keisei.figures import save_figure
 
 _BLUE, _ORANGE, _GREY = "#2563a8", "#d9772b", "#8a8a8a"
 
@@ -78,12 +78,7 @@ def draw(figures: Figures, path: Path) -> None:
     _memories(panels[3], figures)
     _updates(panels[4], figures["minibatch"])
     _notes(panels[5], figures)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        figure.savefig(aside, format="png")
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    save_figure(figure, path)
 
 
 def _speeds(axes: Any, points: Points, over: str, label: str) -> None:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from keisei.evaluation.ladder import Ladder, LadderSettings, climb, find_entries, find_stronger
 from keisei.evaluation.ratings import PRIOR_ELO, Rating, ranked
+from keisei.figures import save_figure
 from keisei.training.run import Run, RunError
 
 _POLL = 15.0  # seconds between two looks for a new checkpoint
@@ -91,12 +92,7 @@ def draw(ladder: Ladder, path: Path, title: str) -> None:
     _references(right, ladder, ratings)
     if any(e.steps is not None and e.name in ratings for e in ladder.entries.values()):
         left.legend(loc="upper left", frameon=False)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        figure.savefig(aside, format="png")
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    save_figure(figure, path)
 
 
 def _curves(axes: Any, ladder: Ladder, ratings: dict[str, Rating], unit: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.evaluation.match import MatchResult
+from keisei.figures import save_figure
 from keisei.training.callbacks import Callback
 from keisei.training.metrics import MetricsReader
 
@@ -65,14 +64,7 @@ def draw_learning_curve(reader: MetricsReader, path: Path, title: str) -> None:
     _pair(figure.add_subplot(grid[0, 1]), reader, "self-play", "decided", "game_length")
     _pair(figure.add_subplot(grid[1, 0]), reader, "policy", "entropy", "kl")
     _pair(figure.add_subplot(grid[1, 1]), reader, "value", "value_loss", "explained_variance")
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph .* missing")  # of a run's name in kanji
-            figure.savefig(aside, format="png")
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    save_figure(figure, path)
 
 
 def _results(figure: Any, place: Any, reader: MetricsReader) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
+from keisei.figures import save_figure
 from keisei.training.metrics import MetricsReader
 from keisei.worlds.drawing import AGENT_COLORS
 
@@ -42,9 +42,7 @@ def draw_returns(metrics: Path, path: Path, title: str) -> None:
     axes.spines[:].set_visible(False)
     if len(names) <= 10:
         axes.legend(frameon=False)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    figure.savefig(aside, format="png")
-    os.replace(aside, path)
+    save_figure(figure, path)
 
 
 def _line(axes: Any, series: list[tuple[int, float]], agent: int) -> None:
