@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import NamedTuple
@@ -168,7 +169,10 @@ class ExperienceBuffer:
         )
 
     def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
-        """All steps once, in random order; the last minibatch may be smaller."""
+        """All steps once, in random order, in minibatches of at most `size` and nearly equal size.
+
+        A rest of a few steps would count as much as a whole minibatch.
+        """
         order = rng.permutation(len(self))
-        for start in range(0, len(order), size):
-            yield self.get_batch(order[start : start + size])
+        for part in np.array_split(order, math.ceil(len(order) / size)):
+            yield self.get_batch(part)

@@ -167,7 +167,7 @@ class PPOAgent:
         )
         policy, values = self.network(planes)
         log_probs, entropy = self._log_probs(policy, batch)
-        if settings.normalize_advantages:
+        if settings.normalize_advantages and len(advantages) > 1:
             advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
         log_ratio = log_probs - old_log_probs
         ratio = log_ratio.exp()

@@ -66,6 +66,18 @@ def test_minibatches_hold_every_step_once_with_its_own_legal_actions(agent):
     assert seen == len(held)
 
 
+@pytest.mark.parametrize("size", [1, 7, 16])
+def test_minibatches_are_nearly_equal_so_that_no_rest_counts_as_much_as_a_whole_one(agent, size):
+    held = buffer(collect(agent))
+    held.compute_advantages_and_returns()
+    for wanted in (size, len(held) - 1, len(held), 2 * len(held)):
+        parts = held.minibatches(wanted, np.random.default_rng(0))
+        sizes = [len(batch.actions) for batch in parts]
+        assert sum(sizes) == len(held)
+        assert max(sizes) <= wanted
+        assert max(sizes) - min(sizes) <= 1
+
+
 def test_rollouts_of_two_workers_keep_their_own_advantages(agent):
     one, two = collect(agent), collect(agent, games=4, index=1)
     alone, other, both = buffer(one), buffer(two), buffer(one, two)

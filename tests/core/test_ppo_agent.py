@@ -54,6 +54,15 @@ def test_every_one_of_the_13527_actions_has_a_score_of_its_own(head):
     assert len(scores.unique()) > 0.99 * NUM_ACTIONS
 
 
+@pytest.mark.parametrize("size", [1, 63])
+def test_a_minibatch_of_one_step_does_not_spoil_the_network(size):
+    agent = small_agent(f"training.minibatch_size={size}")
+    held = filled(agent)
+    assert len(held) == 64  # so that 63 leave one
+    agent.learn(held)
+    assert all(torch.isfinite(weight).all() for weight in agent.network.parameters())
+
+
 def test_values_are_between_minus_one_and_one():
     network = ActorCriticResTower(1, 16)
     with torch.no_grad():
