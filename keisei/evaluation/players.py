@@ -103,7 +103,11 @@ class GreedyPlayer:
 
 
 class PolicyPlayer:
-    """Plays by a network's policy: its likeliest move, or a draw from it at a temperature."""
+    """Plays by a network's policy: its likeliest move, or a draw from it at a temperature.
+
+    Where a position has stood before, the temperature is two or three times as high: who is sure
+    of the best move would otherwise repeat a won game into a draw.
+    """
 
     def __init__(self, policy: Policy, name: str, seed: int, temperature: float = 0.0) -> None:
         self.name = name
@@ -115,7 +119,9 @@ class PolicyPlayer:
         log_probs = self._policy(turns.observations, turns.legal, turns.offsets).log_probs
         if not self._temperature:
             return best(log_probs, turns.offsets)
-        return _draw(log_probs / np.float32(self._temperature), turns.offsets, self._rng)
+        stood_before = turns.observations[segment_rows(turns.offsets), features.REPETITIONS]
+        temperature = self._temperature * (1 + stood_before.astype(np.float32))
+        return _draw(log_probs / temperature, turns.offsets, self._rng)
 
 
 class SearchPlayer:
