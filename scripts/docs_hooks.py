@@ -30,6 +30,7 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "keisei/models/README.md": "network.md",
+    "benchmarks/peers/README.md": "peers.md",
     "examples/parallel_training_example.py": "examples/parallel_training_example.py",
 }
 # Defaults that differ from machine to machine.

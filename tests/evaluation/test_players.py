@@ -16,13 +16,16 @@ from keisei.evaluation.players import (
     FAILS,
     GreedyPlayer,
     MixedPlayer,
+    PolicyPlayer,
     RandomPlayer,
     SearchPlayer,
     Turns,
 )
 from keisei.evaluation.usi_player import UsiPlayer
 from keisei.shogi import ShogiGame, VectorShogi
+from keisei.shogi.features import REPETITIONS
 from keisei.shogi.records import read_record
+from keisei.training.trained import find_checkpoint, load_trained
 from keisei.usi.client import EngineError, UsiClient
 from tests.search.test_search import by_material
 
@@ -38,6 +41,12 @@ def fairy():
     if not FAIRY.is_file():
         pytest.skip(f"{FAIRY} is not here: apt install fairy-stockfish")
     return str(FAIRY)
+
+
+@pytest.fixture(scope="session")
+def policy():
+    """Of the network that comes with Keisei."""
+    return load_trained(find_checkpoint("shipped")).policy
 
 
 def test_openings_are_distinct_legal_lines_to_distinct_positions():
@@ -70,6 +79,19 @@ def test_games_that_repeat_each_other_are_not_counted_as_different():
 
     result = play_match(First(), First(), 6, move_limit=20)
     assert result.different_games == 1
+
+
+def test_a_policy_is_less_sure_of_its_best_move_where_the_position_has_stood_before(policy):
+    games = VectorShogi(400, seed=1)
+    fresh = Turns(games.observations, *games.legal_actions())
+    again = games.observations.copy()
+    again[:, REPETITIONS] = 2
+    counts = []
+    for turns in (fresh, Turns(again, *games.legal_actions())):
+        player = PolicyPlayer(policy, "policy", seed=1, temperature=0.5)
+        chosen = player.choose(turns) - turns.offsets[:-1]
+        counts.append(len(set(chosen.tolist())))
+    assert counts[0] < counts[1]
 
 
 def test_search_beats_random_moves_even_without_a_network():
@@ -199,3 +221,9 @@ def test_the_better_player_is_found_by_the_sequential_test_before_all_games_are_
     result = play_in_batches(GreedyPlayer(1), RandomPlayer(2), settings)
     assert len(result.games) < 400
     assert settings.sprt.verdict(result.pairs()) == "stronger"
+
+
+def test_the_shipped_network_beats_the_random_player_by_its_policy_alone(policy):
+    me = PolicyPlayer(policy, "shipped", seed=1, temperature=0.5)
+    result = play_match(me, RandomPlayer(2), 40, openings=load_openings())
+    assert result.wins >= 38, str(result)
