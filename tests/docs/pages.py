@@ -8,6 +8,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "keisei/models/README.md",
+    ROOT / "benchmarks/peers/README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 

@@ -70,6 +70,9 @@ RULES = [
         why_not=f"{CLUSTER}work.py::test_a_sweep_on_the_cluster_trains_every_combination"
         "_and_goes_on_where_it_was",
     ),
+    # The stretches of one run: each goes on where the one before has ended.
+    Rule(r"--resume .*learning_rate", overrides(["training.total_timesteps=2048"])),
+    Rule(r"--resume .*opponent_shares", overrides(["training.total_timesteps=1024"])),
     Rule(r"^keisei train --resume", overrides(["training.total_timesteps=512"])),
     Rule(r"^keisei train .*training\.parallel", overrides(TINY)),
     Rule(r"^keisei train\b", ONE_PROCESS),
