@@ -202,7 +202,7 @@ def test_a_chosen_theme_and_pieces_stay_chosen(open_page, address):
     page.get_by_label("Western").check()
     page.reload()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    assert page.locator(".board use[href='#western-P']").count() == 18
+    expect(page.locator(".board use[href='#western-P']")).to_have_count(18)
 
 
 def test_the_page_is_light(open_page, address):
