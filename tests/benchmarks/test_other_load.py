@@ -15,7 +15,7 @@ BURN = "import time\nwhile time.process_time() < 0.5: pass"
 def busy() -> float:
     """Seconds that the cores were busy since the machine started, whoever used them."""
     times = psutil.cpu_times()
-    return sum(times) - times.idle - times.iowait
+    return sum(times) - times.idle - getattr(times, "iowait", 0.0)
 
 
 def of_children() -> float:
