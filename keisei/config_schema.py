@@ -337,11 +337,6 @@ def parse_config(data: dict[str, Any]) -> AppConfig:
         raise ConfigError("; ".join(explain(e) for e in error.errors())) from None
 
 
-def to_yaml(config: AppConfig) -> str:
-    """The settings as YAML that `load_config` reads."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-
-
 def describe(section: Section | None = None, indent: int = 0) -> str:
     """The defaults as commented YAML, each with its description."""
     section = section or AppConfig()

@@ -37,6 +37,11 @@ def read_settings(file: Path | str | None, example: str) -> dict[str, Any]:
     return data
 
 
+def to_yaml(settings: Section) -> str:
+    """The settings as YAML, as `read_settings` takes them."""
+    return yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
 def apply_override(data: dict[str, Any], override: str) -> None:
     """Change plain data by a `section.field=value`."""
     path, equals, text = override.partition("=")

@@ -49,16 +49,27 @@ class Run:
             root.mkdir(parents=True, exist_ok=True)
             run = cls(_claim_folder(root, name))
             run._make_subfolders()
-            # Last, and whole or not at all: config.yaml is what makes a folder a run.
-            aside = run.folder / ".config.yaml.tmp"
-            with aside.open("w", encoding="utf-8") as file:
-                file.write(config_yaml)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(aside, run.config_path)
+            run._write_config(config_yaml)  # last: it is what makes a folder a run
         except OSError as error:
             raise RunError(f"cannot make a run in {root}: {error}") from error
         return run
+
+    def change_config(self, config_yaml: str) -> None:
+        """From now on these are the run's settings, also when it goes on another time."""
+        try:
+            if config_yaml != self.config_path.read_text(encoding="utf-8"):
+                self._write_config(config_yaml)
+        except OSError as error:
+            raise RunError(f"cannot change the settings {self.config_path}: {error}") from error
+
+    def _write_config(self, config_yaml: str) -> None:
+        """Whole or not at all."""
+        aside = self.folder / ".config.yaml.tmp"
+        with aside.open("w", encoding="utf-8") as file:
+            file.write(config_yaml)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, self.config_path)
 
     @classmethod
     def open(cls, path_or_name: str | Path, root: Path) -> "Run":

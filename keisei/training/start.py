@@ -7,9 +7,10 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from keisei.config_schema import AppConfig, load_config, to_yaml
+from keisei.config_schema import AppConfig, load_config
 from keisei.core.runtime import keep_freed_memory
 from keisei.errors import KeiseiError
+from keisei.settings import to_yaml
 from keisei.training.callbacks import Callback, RecordMetrics, Wandb
 from keisei.training.display import make_display
 from keisei.training.learning_curve import LearningCurve

@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from keisei.config_schema import AppConfig, to_yaml
+from keisei.config_schema import AppConfig
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.ppo_agent import Metrics, PPOAgent
 from keisei.core.runtime import share_cores
 from keisei.evaluation.match import MatchResult, play_match
 from keisei.evaluation.players import GreedyPlayer, Player, PolicyPlayer, RandomPlayer
+from keisei.settings import to_yaml
 from keisei.shogi import FinishedGame, ShogiGame
 from keisei.training.callbacks import Callback
 from keisei.training.checkpoint import CheckpointStore

@@ -6,6 +6,7 @@ import logging
 import time
 from typing import Any
 
+from keisei.settings import to_yaml
 from keisei.training.stopping import Stopper, StopRequested
 from keisei.training.trainer import Trainer
 
@@ -26,6 +27,7 @@ class TrainingLoopManager:
     def run(self) -> bool:
         """Train; returns whether the run got to its end."""
         with self.trainer.run.lock(), Stopper() as stopper:
+            self.trainer.run.change_config(to_yaml(self.trainer.config))
             try:
                 self._each("on_start")
                 self.trainer.start_workers()

@@ -25,6 +25,7 @@ import yaml
 
 from keisei.core.runtime import keep_freed_memory
 from keisei.errors import KeiseiError
+from keisei.settings import to_yaml
 from keisei.training.checkpoint import CheckpointStore
 from keisei.training.metrics import MetricsStore, TensorBoardWriter
 from keisei.training.run import Run
@@ -84,6 +85,7 @@ class WorldTraining:
         """Train; returns whether the run got to its end."""
         environment, display = self.environment, make_display(self)
         with self.run.lock(), MetricsStore(self.run.metrics_path) as metrics, Stopper() as stopper:
+            self.run.change_config(to_yaml(self.config))
             metrics.truncate_after(self.steps)  # of a lost epoch; it would stand there twice
             metrics.log_event("info", f"started at epoch {environment.epoch}")
             metrics.set_meta("total_timesteps", str(self.steps_of(self.config.epochs)))
@@ -173,8 +175,7 @@ def start_world_training(
             raise KeiseiError("say which world: `keisei worlds list` names them")
         config = load_world_config(world, config_file, overrides)
         make_world(config)  # before there is a folder: unknown worlds and settings are refused
-        text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
-        run = Run.create(Path(config.runs_dir), name, text)
+        run = Run.create(Path(config.runs_dir), name, to_yaml(config))
         return WorldTraining(config, run, trace_file).train()
     if world or config_file or name:
         raise KeiseiError("--resume takes the run's own world, name and settings: leave them out")

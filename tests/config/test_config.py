@@ -4,8 +4,8 @@ import sys
 import pytest
 import yaml
 
-from keisei.config_schema import AppConfig, describe, load_config, to_yaml
-from keisei.settings import ConfigError
+from keisei.config_schema import AppConfig, describe, load_config
+from keisei.settings import ConfigError, to_yaml
 
 
 def test_defaults_survive_a_round_trip_through_yaml(tmp_path):

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from keisei.config_schema import AppConfig, to_yaml
+from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent
 from keisei.errors import KeiseiError
 from keisei.evaluation.ladder import (
@@ -17,6 +17,7 @@ from keisei.evaluation.ladder import (
 from keisei.evaluation.ladder_report import draw, in_training, run_ladder, table
 from keisei.evaluation.match import MatchResult
 from keisei.evaluation.ratings import Rating, Ratings, next_pairs
+from keisei.settings import to_yaml
 from keisei.training.checkpoint import CheckpointStore
 from keisei.training.progress import Progress
 from keisei.training.run import Run

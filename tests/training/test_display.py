@@ -31,7 +31,8 @@ from keisei.training.run import Run
 TRAIN = """
 import logging, sys
 from pathlib import Path
-from keisei.config_schema import load_config, to_yaml
+from keisei.config_schema import load_config
+from keisei.settings import to_yaml
 from keisei.training.callbacks import Callback, RecordMetrics
 from keisei.training.display import make_display
 from keisei.training.learning_curve import LearningCurve

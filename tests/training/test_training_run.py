@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from keisei.config_schema import load_config
 from keisei.shogi.records import read_record
 from keisei.training.checkpoint import CheckpointStore, load_checkpoint
 from keisei.training.metrics import MetricsReader
@@ -63,6 +64,19 @@ def test_a_killed_run_resumes_from_its_last_checkpoint_to_the_same_weights(keise
     assert state(tmp_path / "runs" / "killed")["progress"]["steps"] == 1024
     finish(keisei("train", "--resume", "killed"))
     assert_same_state(state(tmp_path / "runs" / "whole"), state(tmp_path / "runs" / "killed"))
+
+
+def test_settings_changed_on_resume_stay_changed(keisei, tmp_path):
+    finish(keisei("train", "--name", "a", *options("training.total_timesteps=512")))
+    longer = keisei("train", "--resume", "a", "-o", "training.total_timesteps=1000000")
+    wait_for(longer, "1,024/")
+    longer.send_signal(signal.SIGTERM)
+    finish(longer)
+    again = keisei("train", "--resume", "a")
+    wait_for(again, "/1,000,000")
+    again.send_signal(signal.SIGTERM)
+    finish(again)
+    assert load_config(tmp_path / "runs/a/config.yaml").training.total_timesteps == 1000000
 
 
 def test_a_second_signal_exits_at_once(keisei):
@@ -176,7 +190,7 @@ def test_a_run_goes_on_where_wandb_is_missing_and_says_what_to_install(tmp_path)
 
 
 def test_training_through_the_library_needs_a_few_lines(tmp_path):
-    from keisei.config_schema import load_config, to_yaml
+    from keisei.settings import to_yaml
     from keisei.training.run import Run
     from keisei.training.trainer import Trainer
     from keisei.training.training_loop_manager import TrainingLoopManager

@@ -4,8 +4,9 @@ import sys
 
 import pytest
 
-from keisei.config_schema import AppConfig, to_yaml
+from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent
+from keisei.settings import to_yaml
 from keisei.training.checkpoint import save_checkpoint
 from keisei.training.progress import Progress
 from keisei.usi.client import UsiClient

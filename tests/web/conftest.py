@@ -8,7 +8,8 @@ import httpx
 import pytest
 import uvicorn
 
-from keisei.config_schema import load_config, to_yaml
+from keisei.config_schema import load_config
+from keisei.settings import to_yaml
 from keisei.training.callbacks import RecordMetrics
 from keisei.training.run import Run
 from keisei.training.trainer import Trainer

@@ -85,6 +85,14 @@ def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_weights(
         assert len(reader.series("return agent_1")) == 8
 
 
+def test_settings_changed_on_resume_stay_changed(keisei, stop_after_4_epochs):
+    assert keisei("train", "tag", "--name", "a", *options("epochs=2")).exit_code == 0
+    stopped = keisei("train", "--resume", "a", "-o", "epochs=6")
+    assert "Stopped at epoch 4. All is saved" in stopped.stdout
+    stop_after_4_epochs.undo()
+    assert "epoch 6/6" in keisei("train", "--resume", "a").stdout
+
+
 def test_a_run_leaves_curves_a_trace_and_can_be_watched(keisei, tmp_path):
     trained = keisei("train", "tag", "--name", "a", "--trace", "trace.json", *options("epochs=2"))
     assert trained.exit_code == 0, trained.stderr
