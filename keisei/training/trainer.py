@@ -17,6 +17,7 @@ from keisei.evaluation.match import MatchResult, play_match
 from keisei.evaluation.players import GreedyPlayer, Player, PolicyPlayer, RandomPlayer
 from keisei.settings import to_yaml
 from keisei.shogi import FinishedGame, ShogiGame
+from keisei.shogi.vector_shogi import moves_in_state
 from keisei.training.callbacks import Callback
 from keisei.training.checkpoint import CheckpointStore
 from keisei.training.live_games import LiveGames
@@ -147,8 +148,15 @@ class Trainer:
         return [shard.state_dict() for shard in self._shards] or self._states
 
     def current_game(self) -> ShogiGame:
-        """One of the games in play, to be looked at; made anew, for the thread that asks."""
-        return self.workers.current_game() if self.workers else self.shards[0].games.game(0)
+        """One of the games in play, made anew for the thread that asks.
+
+        It never makes the shards: their games belong to the thread that made them.
+        """
+        if self._shards:
+            return self._shards[0].games.game(0)
+        starts, state = self.config.env.start_sfens(), self.shard_states()[0]
+        start, moves = moves_in_state(state, starts) if state else (starts[0], [])
+        return ShogiGame.from_moves(start, moves, move_limit=self.config.env.move_limit)
 
     # -- learning and looking ------------------------------------------------------------------
 

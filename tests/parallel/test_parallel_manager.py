@@ -40,7 +40,6 @@ def test_as_many_steps_as_wanted_are_brought_even_if_they_need_more_slots_than_t
         assert len(rollouts) == 3 * slots
         assert all((r.actions >= 0).all() and (r.values == r.values).all() for r in rollouts)
         assert manager.get_statistics()["total_steps"] == (4 + 3 * slots) * 64
-        assert len(manager.current_game().moves) < 30  # the move limit
 
 
 def test_after_its_timeout_a_collection_returns_what_there_is(setup):

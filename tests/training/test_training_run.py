@@ -3,13 +3,18 @@
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from keisei.config_schema import load_config
+from keisei.settings import to_yaml
 from keisei.shogi.records import read_record
 from keisei.training.checkpoint import CheckpointStore, load_checkpoint
 from keisei.training.metrics import MetricsReader
+from keisei.training.run import Run
+from keisei.training.trainer import Trainer
+from keisei.training.training_loop_manager import TrainingLoopManager
 from tests.training.conftest import assert_same_state, finish, options, state, wait_for
 
 
@@ -77,6 +82,19 @@ def test_settings_changed_on_resume_stay_changed(keisei, tmp_path):
     again.send_signal(signal.SIGTERM)
     finish(again)
     assert load_config(tmp_path / "runs/a/config.yaml").training.total_timesteps == 1000000
+
+
+def test_a_thread_that_looks_at_the_run_leaves_its_games_to_the_one_that_plays(tmp_path):
+    config = load_config(overrides=options()[1::2])
+    trainer = Trainer(config, Run.create(tmp_path, None, to_yaml(config)))
+    with ThreadPoolExecutor(1) as display:
+        assert display.submit(lambda: len(trainer.current_game().moves)).result(60) == 0
+        trainer.update()
+        seen = display.submit(lambda: trainer.current_game().sfen()).result(60)
+        assert seen == trainer.shards[0].games.game(0).sfen()
+        trainer.load_state_dict(trainer.state_dict())
+        assert display.submit(lambda: trainer.current_game().sfen()).result(60) == seen
+    trainer.update()
 
 
 def test_a_second_signal_exits_at_once(keisei):
@@ -190,11 +208,6 @@ def test_a_run_goes_on_where_wandb_is_missing_and_says_what_to_install(tmp_path)
 
 
 def test_training_through_the_library_needs_a_few_lines(tmp_path):
-    from keisei.settings import to_yaml
-    from keisei.training.run import Run
-    from keisei.training.trainer import Trainer
-    from keisei.training.training_loop_manager import TrainingLoopManager
-
     config = load_config(overrides=options()[1::2])
     run = Run.create(tmp_path, None, to_yaml(config))
     trainer = Trainer(config, run)

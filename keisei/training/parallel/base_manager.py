@@ -12,8 +12,7 @@ from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.rollout import Rollout
 from keisei.errors import KeiseiError
-from keisei.shogi import FinishedGame, ShogiGame
-from keisei.shogi.vector_shogi import moves_in_state
+from keisei.shogi import FinishedGame
 from keisei.training.parallel.experience_collector import Finished
 from keisei.training.trace import Trace
 
@@ -145,14 +144,6 @@ class BaseManager(ABC):
     def shard_states(self) -> list[dict[str, Any]]:
         """The games of each shard after its newest rollout; shards yet to play have none."""
         return [self._shards.get(index, {}) for index in range(self.parallel.num_workers)]
-
-    def current_game(self) -> ShogiGame:
-        """The first worker's first game, as it stood at the end of its newest rollout."""
-        starts = self.config.env.start_sfens()
-        start, moves = (
-            moves_in_state(self._shards[0], starts) if self._shards.get(0) else (starts[0], [])
-        )
-        return ShogiGame.from_moves(start, moves, move_limit=self.config.env.move_limit)
 
     @property
     @abstractmethod
