@@ -13,7 +13,7 @@ import logging
 import queue
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from keisei import __version__
 from keisei.errors import KeiseiError
@@ -180,15 +180,18 @@ class EngineStartError(KeiseiError):
 def run_engine(model: str, nodes: int) -> None:
     """Be a USI engine on standard input and output."""
     lines: Lines = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(sys.stdin.buffer, lines), daemon=True).start()
+    threading.Thread(target=_read, args=(lines,), daemon=True).start()
     # The tree has no cycles, and looking for some in it would take tenths of a second.
     gc.disable()
     Engine(lines, _write_line, model, nodes).run()
 
 
-def _read(source: Iterable[bytes], lines: Lines) -> None:
-    for line in source:
-        lines.put(line.decode("utf-8", errors="replace").strip())
+def _read(lines: Lines) -> None:
+    # Not sys.stdin.buffer: Python takes its lock when it exits, and aborts if a thread still waits
+    # for a line in it.
+    with open(sys.stdin.fileno(), "rb", closefd=False) as source:
+        for line in source:
+            lines.put(line.decode("utf-8", errors="replace").strip())
     lines.put(None)
 
 

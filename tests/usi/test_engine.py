@@ -29,6 +29,22 @@ def test_usi_is_answered_without_pytorch():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+def test_quit_ends_the_engine_while_its_input_stays_open(command):
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    try:
+        process.stdin.write(b"usi\nquit\n")
+        process.stdin.flush()
+        assert process.wait(20) == 0
+        assert process.stderr.read() == b""
+    finally:
+        process.kill()
+        process.wait(10)
+        process.stdin.close()
+        process.stderr.close()
+
+
 def test_a_session_as_guis_hold_it(session):
     said = session(
         "usi",
