@@ -136,6 +136,7 @@ class Engine:
             thinker = self._load()
             at_once = thinker.think(position, game.turn, go, self._options, self._hear, self._write)
         elif go.infinite or go.ponder:
+            self._say(f"there is nothing to search; the answer will be {at_once}")
             self._wait_for_stop()
         self._write(f"{answer} {at_once}")
 

@@ -76,9 +76,7 @@ class Thinker:
             thought.seconds = go.mate / 1000
         else:
             thought.seconds = go.seconds(turn, options.number("MoveOverhead"))
-        thought.run(self._nodes(tree, go, options))
-        report = self._search.report(tree)
-        thought.inform(report)
+        report = thought.run(self._nodes(tree, go, options))
         if go.mate is not None:
             return _mate_answer(report)
         chance = 50 * (1 + report.value)
@@ -127,18 +125,21 @@ class _Thought:
         self._last_info = self._last_look = start
         self._stopped = False
 
-    def run(self, nodes: int) -> None:
-        """Search until time, nodes or `stop` end it."""
+    def run(self, nodes: int) -> Report:
+        """Search until time, nodes or `stop` end it, and tell what was found."""
         self._search.run([self._tree], nodes, stop=self._should_stop)
+        report = self._search.report(self._tree)
+        self._inform(report)  # before it waits: what is proven is known long before `stop`
         while not self._stopped and (self._waits or self._pondering):
             self._take(self._hear(True))
+        return report
 
     def _should_stop(self) -> bool:
         self._take(self._hear(False))
         now = time.monotonic()
         if now - self._last_info >= _INFO_EVERY:
             self._last_info = now
-            self.inform(self._search.report(self._tree))
+            self._inform(self._search.report(self._tree))
         batch, self._last_look = now - self._last_look, now
         # The next batch must fit in, too: on a busy machine one may take tenths of a second.
         late = self.seconds is not None and now + batch - self._clock_from >= self.seconds
@@ -152,7 +153,7 @@ class _Thought:
             self._pondering = False
             self._clock_from = time.monotonic()  # our clock starts now
 
-    def inform(self, report: Report) -> None:
+    def _inform(self, report: Report) -> None:
         """Tell the GUI what is known."""
         passed = max(time.monotonic() - self._start, 1e-3)
         visits = self._tree.root.visits - self._visits_before

@@ -109,11 +109,20 @@ def test_a_pondering_engine_waits_for_the_move_or_for_stop(engine):
 
 def test_an_answer_without_thinking_waits_for_stop_too(engine):
     engine.start_thinking(Position(MATED), "infinite")
+    assert "resign" in engine.wait_for("info", 20)
     engine.send("isready")
     engine.wait_for("readyok", 20)
     assert not starting_with("bestmove", engine.passed)
     engine.send("stop")
     assert engine.answer() == "resign"
+
+
+@pytest.mark.parametrize("go", ["infinite", "ponder byoyomi 100"])
+def test_a_mate_is_shown_before_stop(engine, go):
+    engine.start_thinking(Position(MATE_IN_ONE), go)
+    assert "score mate 1 " in engine.wait_for("info", 20)
+    engine.send("stop")
+    assert engine.answer() == "G*5b"
 
 
 @pytest.mark.parametrize(
