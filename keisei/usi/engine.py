@@ -20,7 +20,7 @@ from keisei.errors import KeiseiError
 from keisei.shogi import ShogiGame
 from keisei.usi.options import engine_options
 from keisei.usi.protocol import Go, Position, UsiError, read_go, read_position, read_setoption
-from keisei.usi.thinking import Thinker
+from keisei.usi.thinking import Thinker, load_thinker
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +36,7 @@ class Engine:
         self._write = write
         self._options = engine_options(model, nodes)
         self._thinker: Thinker | None = None
+        self._loaded = ("", 0)  # model and threads that the thinker was asked for with
         self._position: Position | None = Position()
         self._ahead: list[str | None] = []  # lines that came while thinking and must wait
         self._quit = False
@@ -92,15 +93,15 @@ class Engine:
 
     def _load(self) -> Thinker:
         """The thinker with the network of the options; loaded when it is another than before."""
-        model, threads = self._options.text("Model"), self._options.number("Threads")
-        if self._thinker is None or self._thinker.made_for != (model, threads):
+        wanted = self._options.text("Model"), self._options.number("Threads")
+        if self._thinker is None or self._loaded != wanted:
             try:
-                self._thinker = Thinker(model, threads)
+                self._thinker = load_thinker(*wanted)
             except KeiseiError as error:
                 if self._thinker is None:
                     raise EngineStartError(str(error)) from error
-                self._thinker.made_for = (model, threads)  # say it once
                 self._say(f"the model stays as it was: {error}")
+            self._loaded = wanted  # also what failed: say it once
         return self._thinker
 
     def _setoption(self, words: list[str]) -> None:

@@ -12,6 +12,7 @@ from keisei.usi.options import Options
 from keisei.usi.protocol import Go, Position, centipawns
 
 if TYPE_CHECKING:
+    from keisei.core.policy import Policy
     from keisei.search import Report, Search, Tree
 
 _NODE_BYTES = 8000  # measured: 2,700 with some 80 moves, the rest is lost between the batches
@@ -22,23 +23,27 @@ _INFO_EVERY = 1.0  # seconds
 Hear = Callable[[bool], "str | None"]
 
 
+def load_thinker(model: str, threads: int) -> Thinker:
+    """A thinker with the network of a checkpoint file or a run; "" is the one that is shipped."""
+    # Here and not above: PyTorch takes seconds to import.
+    import torch
+
+    from keisei.training.trained import find_checkpoint, load_trained
+
+    torch.set_num_threads(threads)
+    return Thinker(load_trained(find_checkpoint(model or SHIPPED)).policy)
+
+
 class Thinker:
     """A network with its search, and the tree of the game in play."""
 
-    def __init__(self, model: str, threads: int) -> None:
-        # Here and not above: PyTorch takes seconds to import.
-        import torch
-
+    def __init__(self, policy: Policy, longest_batch: float = _LONGEST_BATCH) -> None:
         from keisei.search import Search, SearchSettings
-        from keisei.training.trained import find_checkpoint, load_trained
 
-        torch.set_num_threads(threads)
-        self.made_for = (model, threads)
-        policy = load_trained(find_checkpoint(model or SHIPPED)).policy
         leaves = SearchSettings().leaves
         while True:
             self._search: Search = Search(policy, SearchSettings(leaves=leaves))
-            if leaves == 1 or self._seconds_of_a_batch(leaves) <= _LONGEST_BATCH:
+            if leaves == 1 or self._seconds_of_a_batch(leaves) <= longest_batch:
                 break
             leaves //= 2
         self._tree: Tree | None = None

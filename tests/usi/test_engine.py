@@ -140,6 +140,15 @@ def test_every_kind_of_clock_brings_a_legal_move(engine, go):
     assert engine.best_move(Position(), go) in ShogiGame().legal_usi()
 
 
+@pytest.mark.parametrize(
+    ("moves", "go"),
+    [((), "btime 0 wtime 1000000000"), (("7g7f",), "btime 1000000000 wtime 0")],
+)
+def test_who_has_no_time_left_answers_while_the_other_has_hours(engine, moves, go):
+    engine.start_thinking(Position(moves=moves), go)
+    engine.wait_for("bestmove", 15)
+
+
 def test_the_same_number_of_nodes_gives_the_same_move_and_score(session):
     go = ["usinewgame", "position startpos moves 2g2f", "go nodes 100"]
     one, two = (starting_with("info", session(*go))[-1].split() for _ in range(2))
