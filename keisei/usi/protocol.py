@@ -84,6 +84,11 @@ class Go:
         clocks = (self.btime, self.wtime, self.movetime)
         return bool(self.byoyomi or self.binc or self.winc) or any(t is not None for t in clocks)
 
+    @property
+    def by_nodes_alone(self) -> bool:
+        """Does time play no part in when it ends? Then the same is found every time."""
+        return not (self.has_clock or self.infinite or self.ponder or self.mate is not None)
+
     def seconds(self, turn: Turn, overhead: int) -> float | None:
         """How long to think; None when the clock does not say. `overhead` is lost on the way.
 

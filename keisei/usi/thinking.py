@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from keisei.search import Report, Search, Tree
 
 _NODE_BYTES = 8000  # measured: 2,700 with some 80 moves, the rest is lost between the batches
-_LONGEST_BATCH = 0.04  # seconds; `stop` waits for a batch
+_LONGEST_BATCH = 0.04  # seconds; the clock and `stop` wait for a batch
 _UNLIMITED_NODES = 800  # for a `go` without any limit
 _INFO_EVERY = 1.0  # seconds
 
@@ -40,12 +40,14 @@ class Thinker:
     def __init__(self, policy: Policy, longest_batch: float = _LONGEST_BATCH) -> None:
         from keisei.search import Search, SearchSettings
 
-        leaves = SearchSettings().leaves
-        while True:
-            self._search: Search = Search(policy, SearchSettings(leaves=leaves))
-            if leaves == 1 or self._seconds_of_a_batch(leaves) <= longest_batch:
-                break
+        # What shapes the tree must not depend on how busy the machine is...
+        self._search = Search(policy)
+        # ...unless time does anyway: then batches are small enough to look at the clock in between.
+        self._timely = self._search
+        leaves = self._search.settings.leaves
+        while leaves > 1 and self._seconds_of_a_batch(leaves) > longest_batch:
             leaves //= 2
+            self._timely = Search(policy, SearchSettings(leaves=leaves))
         self._tree: Tree | None = None
 
     def _seconds_of_a_batch(self, leaves: int) -> float:
@@ -53,10 +55,10 @@ class Thinker:
         from keisei.search import Tree
 
         tree, times = Tree(Position().start_sfen), []
-        self._search.run([tree], nodes=1)
+        self._timely.run([tree], nodes=1)
         for _ in range(3):
             start = time.monotonic()
-            self._search.run([tree], nodes=leaves)
+            self._timely.run([tree], nodes=leaves)
             times.append(time.monotonic() - start)
         return min(times)
 
@@ -76,7 +78,8 @@ class Thinker:
         """What to answer after `bestmove`, or after `checkmate` if a mate was asked for."""
         start = time.monotonic()
         tree = self._tree_of(position)
-        thought = _Thought(self._search, tree, go, hear, write, start)
+        search = self._search if go.by_nodes_alone else self._timely
+        thought = _Thought(search, tree, go, hear, write, start)
         if go.mate is not None:
             thought.seconds = go.mate / 1000
         else:
@@ -102,8 +105,7 @@ class Thinker:
         """How many visits are allowed: what was asked for, and what the memory holds."""
         room = options.number("USI_Hash") * 1_000_000 // _NODE_BYTES - tree.root.visits
         wanted = go.nodes or options.number("Nodes")
-        endless = go.infinite or go.ponder or go.mate is not None
-        if not wanted and not endless and not go.has_clock:
+        if not wanted and go.by_nodes_alone:
             wanted = _UNLIMITED_NODES
         return max(min(wanted or room, room), 1)
 

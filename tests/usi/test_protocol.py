@@ -27,3 +27,11 @@ def test_go_is_read_word_by_word():
     line = "ponder btime 1 wtime 2 binc 3 winc 4 byoyomi 5 movetime 6 nodes 7"
     go = read_go(line.split())
     assert go == Go(btime=1, wtime=2, binc=3, winc=4, byoyomi=5, movetime=6, nodes=7, ponder=True)
+
+
+@pytest.mark.parametrize(
+    "line", ["btime 0", "movetime 9", "byoyomi 9", "infinite", "ponder", "mate"]
+)
+def test_nodes_alone_are_the_limit_when_nothing_speaks_of_time(line):
+    assert read_go(["nodes", "9"]).by_nodes_alone
+    assert not read_go(["nodes", "9", *line.split()]).by_nodes_alone

@@ -1,5 +1,7 @@
 """What a thinker says and answers, with a policy that knows material alone."""
 
+import math
+
 import pytest
 
 from keisei.shogi import ShogiGame
@@ -35,3 +37,10 @@ def test_the_score_is_seen_by_the_player_to_move(sfen, mover, sign):
     words = last_info(Thinker(by_material), sfen.replace(" b ", f" {mover} "), Go(nodes=60))
     assert words[:2] == ["score", "cp"]
     assert sign * int(words[2]) > 500
+
+
+def test_nodes_alone_find_the_same_however_long_a_batch_takes():
+    quick, slow = (Thinker(by_material, longest_batch=limit) for limit in (math.inf, 0))
+    for sfen in (START_SFEN, BLACK_AHEAD):
+        for go in (Go(nodes=200), Go()):
+            assert last_info(quick, sfen, go) == last_info(slow, sfen, go)
