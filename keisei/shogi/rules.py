@@ -26,6 +26,7 @@ Reason = Literal[
     "resignation",
 ]
 DEFAULT_MOVE_LIMIT = 512
+_LAST_START = 60_000  # a start's move number; rsshogi counts to 65,535
 START_SFEN: str = InitialPosition["STANDARD"].value
 # "lance", "bishop", "rook", "2_pieces", ...: White starts without these pieces, and moves first.
 HANDICAPS: dict[str, str] = {
@@ -63,6 +64,11 @@ def new_board(sfen: str) -> Board:
     if board.is_attacked_by(board.king_square(waiting), board.turn):
         raise InvalidSfenError(
             f"impossible position {sfen!r}: the player who is not to move is in check"
+        )
+    if board.game_ply > _LAST_START:
+        raise InvalidSfenError(
+            f"move number {board.game_ply} in {sfen!r} leaves no room for a game: "
+            f"it is at most {_LAST_START}"
         )
     return board
 

@@ -124,22 +124,39 @@ class Engine:
 
     def _go(self, words: list[str]) -> None:
         go = read_go(words)
-        answer = "checkmate" if go.mate is not None else "bestmove"
-        position = self._position
-        if position is None:
+        answer = self._answer(go)
+        if go.mate is not None:
+            self._write(f"checkmate {answer or 'timeout'}")
+        else:
+            self._write(f"bestmove {answer or 'resign'}")
+
+    def _answer(self, go: Go) -> str | None:
+        """What to answer; None when there is nothing to say, but a GUI waits all the same."""
+        if self._position is None:
             self._say("there is no position to think about; the last one could not be read")
-            self._write("checkmate timeout" if go.mate is not None else "bestmove resign")
-            return
+            return None
+        try:
+            return self._think(self._position, go)
+        except (EngineStartError, BrokenPipeError):  # there is no engine, or nobody who listens
+            raise
+        except Exception as error:
+            log.exception("an error while thinking about %s", self._position)
+            self._say(f"an error while thinking: {error}")
+            if self._thinker:
+                self._thinker.forget()  # its tree may be half-changed
+            return None
+
+    def _think(self, position: Position, go: Go) -> str:
         # Boards stay in this thread; only text crosses.
         game = ShogiGame.from_moves(position.start_sfen, position.moves, move_limit=None)
         at_once = self._answer_without_thinking(game, go)
         if at_once is None:
             thinker = self._load()
-            at_once = thinker.think(position, game.turn, go, self._options, self._hear, self._write)
-        elif go.infinite or go.ponder:
+            return thinker.think(position, game.turn, go, self._options, self._hear, self._write)
+        if go.infinite or go.ponder:
             self._say(f"there is nothing to search; the answer will be {at_once}")
             self._wait_for_stop()
-        self._write(f"{answer} {at_once}")
+        return at_once
 
     def _answer_without_thinking(self, game: ShogiGame, go: Go) -> str | None:
         if not game.has_legal_move:

@@ -123,7 +123,7 @@ def read_go(words: Sequence[str]) -> Go:
             found[word] = True
         elif word == "mate" and not after.isdecimal():
             found[word] = math.inf
-        elif (word == "mate" or word in _NUMBERS) and after.lstrip("-").isdecimal():
+        elif (word == "mate" or word in _NUMBERS) and after.removeprefix("-").isdecimal():
             # What fits no clock is rubbish, and Python's would overflow.
             found[word] = min(max(int(after[:20]), 0), 10**12)
     if "mate" in found:

@@ -134,6 +134,7 @@ def test_a_mate_is_shown_before_stop(engine, go):
         "",
         "btime 0 wtime 0",
         "btime soon",
+        "btime --5",
     ],
 )
 def test_every_kind_of_clock_brings_a_legal_move(engine, go):
@@ -162,6 +163,7 @@ def test_the_same_number_of_nodes_gives_the_same_move_and_score(session):
         "position sfen lnsgkgsnl/9/9/9/9/9/9/9/9 b - 1",
         "position",
         "position startpos moves 7g7f 7g7f",
+        "position sfen 4k4/9/9/9/9/9/9/9/4K4 b - 65535",
     ],
 )
 def test_after_a_position_that_cannot_be_no_move_is_made_up(session, line):
@@ -190,6 +192,20 @@ def test_play_goes_on_where_our_rules_end_the_game(session):
     shuffle = "5i5h 5a5b 5h5i 5b5a " * 3
     said = session("isready", f"position startpos moves {shuffle}", "go nodes 20")
     assert starting_with("bestmove", said)[0] != "bestmove resign"
+
+
+@pytest.mark.parametrize(
+    ("go", "answer"), [("nodes 50", "bestmove resign"), ("mate 1000", "checkmate timeout")]
+)
+def test_an_error_while_thinking_is_said_and_answered(session, go, answer):
+    # The longest game that rsshogi can count: the position is fine, but no move can be tried.
+    shuffle = ["5i5h", "5a5b", "5h5i", "5b5a"] * 1400
+    moves = " ".join(shuffle[: 65_535 - 60_000])
+    start = "4k4/9/9/9/9/9/9/9/4K4 b - 60000"
+    said = session(f"position sfen {start} moves {moves}", f"go {go}", "position startpos", "go")
+    assert answer in said
+    assert any(line.startswith("info string") and "overflow" in line for line in said)
+    assert starting_with("bestmove", said)[-1].split()[1] in ShogiGame().legal_usi()
 
 
 def test_a_missing_model_is_one_line_and_exit_code_2(tmp_path):

@@ -29,6 +29,11 @@ def test_go_is_read_word_by_word():
     assert go == Go(btime=1, wtime=2, binc=3, winc=4, byoyomi=5, movetime=6, nodes=7, ponder=True)
 
 
+@pytest.mark.parametrize("rubbish", ["--5", "-", "5-", "1e9", "", "soon", "²"])
+def test_a_time_that_is_no_number_is_passed_over(rubbish):
+    assert read_go(["btime", rubbish, "nodes", "5"]) == Go(nodes=5)
+
+
 @pytest.mark.parametrize(
     "line", ["btime 0", "movetime 9", "byoyomi 9", "infinite", "ponder", "mate"]
 )
