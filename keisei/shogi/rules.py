@@ -51,6 +51,10 @@ class InvalidSfenError(KeiseiError, ValueError):
     """A SFEN that is broken or that no game of Shogi can be played from."""
 
 
+class MissingKingError(InvalidSfenError):
+    """A SFEN that lacks nothing but one king, as problems of mate (tsume) do."""
+
+
 def new_board(sfen: str) -> Board:
     """A board set to `sfen`, or an error that says what is wrong with it."""
     try:
@@ -59,7 +63,9 @@ def new_board(sfen: str) -> Board:
         raise InvalidSfenError(f"cannot read SFEN {sfen!r}: {error}") from None
     issues = board.validate_all().issues
     if issues:
-        raise InvalidSfenError(f"impossible position {sfen!r}: {issues[0].message}")
+        one_king = [issue.kind for issue in issues] == ["NO_KING"]
+        kind = MissingKingError if one_king else InvalidSfenError
+        raise kind(f"impossible position {sfen!r}: {issues[0].message}")
     waiting = board.turn.opponent()
     if board.is_attacked_by(board.king_square(waiting), board.turn):
         raise InvalidSfenError(

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from keisei import __version__
 from keisei.errors import KeiseiError
 from keisei.shogi import ShogiGame
+from keisei.shogi.rules import MissingKingError
 from keisei.usi.options import engine_options
 from keisei.usi.protocol import Go, Position, UsiError, read_go, read_position, read_setoption
 from keisei.usi.thinking import Thinker, load_thinker
@@ -38,6 +39,7 @@ class Engine:
         self._thinker: Thinker | None = None
         self._loaded = ("", 0)  # model and threads that the thinker was asked for with
         self._position: Position | None = Position()
+        self._one_king = False  # the last position was refused because it is a problem of mate
         self._ahead: list[str | None] = []  # lines that came while thinking and must wait
         self._quit = False
         self._commands: dict[str, Callable[[list[str]], None]] = {
@@ -113,8 +115,13 @@ class Engine:
             self._thinker.forget()
 
     def _set_position(self, words: list[str]) -> None:
-        self._position = None  # after a position that cannot be read, no move would be right
-        self._position = read_position(words)
+        # After a position that cannot be read, no move would be right.
+        self._position, self._one_king = None, False
+        try:
+            self._position = read_position(words)
+        except MissingKingError:
+            self._one_king = True
+            raise
 
     def _nothing(self, words: list[str]) -> None:
         pass
@@ -134,7 +141,7 @@ class Engine:
         """What to answer; None when there is nothing to say, but a GUI waits all the same."""
         if self._position is None:
             self._say("there is no position to think about; the last one could not be read")
-            return None
+            return "notimplemented" if self._one_king and go.mate is not None else None
         try:
             return self._think(self._position, go)
         except (EngineStartError, BrokenPipeError):  # there is no engine, or nobody who listens

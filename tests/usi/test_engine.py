@@ -88,6 +88,20 @@ def test_who_is_mated_is_told_that_there_is_no_mate_to_find(session):
     assert "checkmate nomate" in session("isready", f"position sfen {MATED}", "go mate infinite")
 
 
+@pytest.mark.parametrize(
+    ("sfen", "answer"),
+    [
+        ("4k4/9/4G4/9/9/9/9/9/9 b G 1", "checkmate notimplemented"),
+        ("4k4/9/4G4/9/9/9/9/9/9 b 3R 1", "checkmate timeout"),
+    ],
+)
+def test_problems_with_one_king_are_not_for_us(session, sfen, answer):
+    said = session(f"position sfen {sfen}", "go mate 1000", "go nodes 5", "position startpos", "go")
+    assert starting_with("checkmate", said) == [answer]
+    assert starting_with("bestmove", said)[0] == "bestmove resign"
+    assert starting_with("bestmove", said)[1] != "bestmove resign"
+
+
 def test_stop_ends_an_infinite_search(engine):
     engine.start_thinking(Position(), "infinite")
     engine.send("isready")
