@@ -179,12 +179,14 @@ class Engine:
         with contextlib.suppress(queue.Empty):
             while True:
                 self._ahead.append(self._lines.get(block=wait and not self._ahead))
+        behind_go = False  # what stands behind another `go` is meant for that one
         for line in list(self._ahead):
             words = (line or "").split()
+            behind_go = behind_go or words[:1] == ["go"]
             if words[:1] == ["isready"] and self._ahead[0] == line:
                 self._ahead.remove(line)
                 self._write("readyok")
-            elif words and words[0] in ("stop", "ponderhit"):
+            elif words and words[0] in ("stop", "ponderhit") and not behind_go:
                 self._ahead.remove(line)
                 return words[0]
             elif words and words[0] in ("quit", "gameover"):

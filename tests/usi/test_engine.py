@@ -111,6 +111,16 @@ def test_stop_ends_an_infinite_search(engine):
     assert engine.answer() in ShogiGame().legal_usi()
 
 
+def test_stop_ends_the_search_that_it_was_sent_for(engine):
+    engine.start_thinking(Position(), "nodes 2000")
+    engine.start_thinking(Position(moves=("7g7f",)), "infinite")
+    engine.send("stop")
+    assert engine.answer() in ShogiGame().legal_usi()
+    assert " nodes 2000 " in starting_with("info", engine.passed)[-1]
+    game = ShogiGame.from_moves(Position().start_sfen, ["7g7f"])
+    assert engine.answer() in game.legal_usi()
+
+
 def test_a_pondering_engine_waits_for_the_move_or_for_stop(engine):
     for ending in ("ponderhit", "stop"):
         engine.start_thinking(Position(moves=("7g7f",)), "ponder nodes 20")
