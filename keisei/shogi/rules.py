@@ -26,6 +26,7 @@ Reason = Literal[
     "resignation",
 ]
 DEFAULT_MOVE_LIMIT = 512
+_LAST_START = 60_000  # a start's move number; rsshogi counts to 65,535
 START_SFEN: str = InitialPosition["STANDARD"].value
 # "lance", "bishop", "rook", "2_pieces", ...: White starts without these pieces, and moves first.
 HANDICAPS: dict[str, str] = {
@@ -50,6 +51,10 @@ class InvalidSfenError(KeiseiError, ValueError):
     """A SFEN that is broken or that no game of Shogi can be played from."""
 
 
+class MissingKingError(InvalidSfenError):
+    """A SFEN that lacks nothing but one king, as problems of mate (tsume) do."""
+
+
 def new_board(sfen: str) -> Board:
     """A board set to `sfen`, or an error that says what is wrong with it."""
     try:
@@ -58,11 +63,18 @@ def new_board(sfen: str) -> Board:
         raise InvalidSfenError(f"cannot read SFEN {sfen!r}: {error}") from None
     issues = board.validate_all().issues
     if issues:
-        raise InvalidSfenError(f"impossible position {sfen!r}: {issues[0].message}")
+        one_king = [issue.kind for issue in issues] == ["NO_KING"]
+        kind = MissingKingError if one_king else InvalidSfenError
+        raise kind(f"impossible position {sfen!r}: {issues[0].message}")
     waiting = board.turn.opponent()
     if board.is_attacked_by(board.king_square(waiting), board.turn):
         raise InvalidSfenError(
             f"impossible position {sfen!r}: the player who is not to move is in check"
+        )
+    if board.game_ply > _LAST_START:
+        raise InvalidSfenError(
+            f"move number {board.game_ply} in {sfen!r} leaves no room for a game: "
+            f"it is at most {_LAST_START}"
         )
     return board
 

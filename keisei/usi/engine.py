@@ -13,14 +13,15 @@ import logging
 import queue
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from keisei import __version__
 from keisei.errors import KeiseiError
 from keisei.shogi import ShogiGame
+from keisei.shogi.rules import MissingKingError
 from keisei.usi.options import engine_options
 from keisei.usi.protocol import Go, Position, UsiError, read_go, read_position, read_setoption
-from keisei.usi.thinking import Thinker
+from keisei.usi.thinking import Thinker, load_thinker
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,9 @@ class Engine:
         self._write = write
         self._options = engine_options(model, nodes)
         self._thinker: Thinker | None = None
+        self._loaded = ("", 0)  # model and threads that the thinker was asked for with
         self._position: Position | None = Position()
+        self._one_king = False  # the last position was refused because it is a problem of mate
         self._ahead: list[str | None] = []  # lines that came while thinking and must wait
         self._quit = False
         self._commands: dict[str, Callable[[list[str]], None]] = {
@@ -92,15 +95,15 @@ class Engine:
 
     def _load(self) -> Thinker:
         """The thinker with the network of the options; loaded when it is another than before."""
-        model, threads = self._options.text("Model"), self._options.number("Threads")
-        if self._thinker is None or self._thinker.made_for != (model, threads):
+        wanted = self._options.text("Model"), self._options.number("Threads")
+        if self._thinker is None or self._loaded != wanted:
             try:
-                self._thinker = Thinker(model, threads)
+                self._thinker = load_thinker(*wanted)
             except KeiseiError as error:
                 if self._thinker is None:
                     raise EngineStartError(str(error)) from error
-                self._thinker.made_for = (model, threads)  # say it once
                 self._say(f"the model stays as it was: {error}")
+            self._loaded = wanted  # also what failed: say it once
         return self._thinker
 
     def _setoption(self, words: list[str]) -> None:
@@ -112,8 +115,13 @@ class Engine:
             self._thinker.forget()
 
     def _set_position(self, words: list[str]) -> None:
-        self._position = None  # after a position that cannot be read, no move would be right
-        self._position = read_position(words)
+        # After a position that cannot be read, no move would be right.
+        self._position, self._one_king = None, False
+        try:
+            self._position = read_position(words)
+        except MissingKingError:
+            self._one_king = True
+            raise
 
     def _nothing(self, words: list[str]) -> None:
         pass
@@ -123,21 +131,39 @@ class Engine:
 
     def _go(self, words: list[str]) -> None:
         go = read_go(words)
-        answer = "checkmate" if go.mate is not None else "bestmove"
-        position = self._position
-        if position is None:
+        answer = self._answer(go)
+        if go.mate is not None:
+            self._write(f"checkmate {answer or 'timeout'}")
+        else:
+            self._write(f"bestmove {answer or 'resign'}")
+
+    def _answer(self, go: Go) -> str | None:
+        """What to answer; None when there is nothing to say, but a GUI waits all the same."""
+        if self._position is None:
             self._say("there is no position to think about; the last one could not be read")
-            self._write("checkmate timeout" if go.mate is not None else "bestmove resign")
-            return
+            return "notimplemented" if self._one_king and go.mate is not None else None
+        try:
+            return self._think(self._position, go)
+        except (EngineStartError, BrokenPipeError):  # there is no engine, or nobody who listens
+            raise
+        except Exception as error:
+            log.exception("an error while thinking about %s", self._position)
+            self._say(f"an error while thinking: {error}")
+            if self._thinker:
+                self._thinker.forget()  # its tree may be half-changed
+            return None
+
+    def _think(self, position: Position, go: Go) -> str:
         # Boards stay in this thread; only text crosses.
         game = ShogiGame.from_moves(position.start_sfen, position.moves, move_limit=None)
         at_once = self._answer_without_thinking(game, go)
         if at_once is None:
             thinker = self._load()
-            at_once = thinker.think(position, game.turn, go, self._options, self._hear, self._write)
-        elif go.infinite or go.ponder:
+            return thinker.think(position, game.turn, go, self._options, self._hear, self._write)
+        if go.infinite or go.ponder:
+            self._say(f"there is nothing to search; the answer will be {at_once}")
             self._wait_for_stop()
-        self._write(f"{answer} {at_once}")
+        return at_once
 
     def _answer_without_thinking(self, game: ShogiGame, go: Go) -> str | None:
         if not game.has_legal_move:
@@ -153,12 +179,14 @@ class Engine:
         with contextlib.suppress(queue.Empty):
             while True:
                 self._ahead.append(self._lines.get(block=wait and not self._ahead))
+        behind_go = False  # what stands behind another `go` is meant for that one
         for line in list(self._ahead):
             words = (line or "").split()
+            behind_go = behind_go or words[:1] == ["go"]
             if words[:1] == ["isready"] and self._ahead[0] == line:
                 self._ahead.remove(line)
                 self._write("readyok")
-            elif words and words[0] in ("stop", "ponderhit"):
+            elif words and words[0] in ("stop", "ponderhit") and not behind_go:
                 self._ahead.remove(line)
                 return words[0]
             elif words and words[0] in ("quit", "gameover"):
@@ -180,15 +208,18 @@ class EngineStartError(KeiseiError):
 def run_engine(model: str, nodes: int) -> None:
     """Be a USI engine on standard input and output."""
     lines: Lines = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(sys.stdin.buffer, lines), daemon=True).start()
+    threading.Thread(target=_read, args=(lines,), daemon=True).start()
     # The tree has no cycles, and looking for some in it would take tenths of a second.
     gc.disable()
     Engine(lines, _write_line, model, nodes).run()
 
 
-def _read(source: Iterable[bytes], lines: Lines) -> None:
-    for line in source:
-        lines.put(line.decode("utf-8", errors="replace").strip())
+def _read(lines: Lines) -> None:
+    # Not sys.stdin.buffer: Python takes its lock when it exits, and aborts if a thread still waits
+    # for a line in it.
+    with open(sys.stdin.fileno(), "rb", closefd=False) as source:
+        for line in source:
+            lines.put(line.decode("utf-8", errors="replace").strip())
     lines.put(None)
 
 

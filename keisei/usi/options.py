@@ -35,7 +35,7 @@ class Option:
                 raise UsiError(f"{self.name} is true or false, not {text[:20]!r}")
             self.value = text == "true"
         elif self.kind == "spin":
-            if not text.lstrip("-").isdecimal() or not self.least <= int(text) <= self.most:
+            if not text.removeprefix("-").isdecimal() or not self.least <= int(text) <= self.most:
                 raise UsiError(f"{self.name} is {self.least} to {self.most}, not {text[:20]!r}")
             self.value = int(text)
         else:

@@ -84,6 +84,11 @@ class Go:
         clocks = (self.btime, self.wtime, self.movetime)
         return bool(self.byoyomi or self.binc or self.winc) or any(t is not None for t in clocks)
 
+    @property
+    def by_nodes_alone(self) -> bool:
+        """Does time play no part in when it ends? Then the same is found every time."""
+        return not (self.has_clock or self.infinite or self.ponder or self.mate is not None)
+
     def seconds(self, turn: Turn, overhead: int) -> float | None:
         """How long to think; None when the clock does not say. `overhead` is lost on the way.
 
@@ -118,7 +123,7 @@ def read_go(words: Sequence[str]) -> Go:
             found[word] = True
         elif word == "mate" and not after.isdecimal():
             found[word] = math.inf
-        elif (word == "mate" or word in _NUMBERS) and after.lstrip("-").isdecimal():
+        elif (word == "mate" or word in _NUMBERS) and after.removeprefix("-").isdecimal():
             # What fits no clock is rubbish, and Python's would overflow.
             found[word] = min(max(int(after[:20]), 0), 10**12)
     if "mate" in found:

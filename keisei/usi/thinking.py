@@ -12,35 +12,42 @@ from keisei.usi.options import Options
 from keisei.usi.protocol import Go, Position, centipawns
 
 if TYPE_CHECKING:
+    from keisei.core.policy import Policy
     from keisei.search import Report, Search, Tree
 
 _NODE_BYTES = 8000  # measured: 2,700 with some 80 moves, the rest is lost between the batches
-_LONGEST_BATCH = 0.04  # seconds; `stop` waits for a batch
+_LONGEST_BATCH = 0.04  # seconds; the clock and `stop` wait for a batch
 _UNLIMITED_NODES = 800  # for a `go` without any limit
 _INFO_EVERY = 1.0  # seconds
 
 Hear = Callable[[bool], "str | None"]
 
 
+def load_thinker(model: str, threads: int) -> Thinker:
+    """A thinker with the network of a checkpoint file or a run; "" is the one that is shipped."""
+    # Here and not above: PyTorch takes seconds to import.
+    import torch
+
+    from keisei.training.trained import find_checkpoint, load_trained
+
+    torch.set_num_threads(threads)
+    return Thinker(load_trained(find_checkpoint(model or SHIPPED)).policy)
+
+
 class Thinker:
     """A network with its search, and the tree of the game in play."""
 
-    def __init__(self, model: str, threads: int) -> None:
-        # Here and not above: PyTorch takes seconds to import.
-        import torch
-
+    def __init__(self, policy: Policy, longest_batch: float = _LONGEST_BATCH) -> None:
         from keisei.search import Search, SearchSettings
-        from keisei.training.trained import find_checkpoint, load_trained
 
-        torch.set_num_threads(threads)
-        self.made_for = (model, threads)
-        policy = load_trained(find_checkpoint(model or SHIPPED)).policy
-        leaves = SearchSettings().leaves
-        while True:
-            self._search: Search = Search(policy, SearchSettings(leaves=leaves))
-            if leaves == 1 or self._seconds_of_a_batch(leaves) <= _LONGEST_BATCH:
-                break
+        # What shapes the tree must not depend on how busy the machine is...
+        self._search = Search(policy)
+        # ...unless time does anyway: then batches are small enough to look at the clock in between.
+        self._timely = self._search
+        leaves = self._search.settings.leaves
+        while leaves > 1 and self._seconds_of_a_batch(leaves) > longest_batch:
             leaves //= 2
+            self._timely = Search(policy, SearchSettings(leaves=leaves))
         self._tree: Tree | None = None
 
     def _seconds_of_a_batch(self, leaves: int) -> float:
@@ -48,10 +55,10 @@ class Thinker:
         from keisei.search import Tree
 
         tree, times = Tree(Position().start_sfen), []
-        self._search.run([tree], nodes=1)
+        self._timely.run([tree], nodes=1)
         for _ in range(3):
             start = time.monotonic()
-            self._search.run([tree], nodes=leaves)
+            self._timely.run([tree], nodes=leaves)
             times.append(time.monotonic() - start)
         return min(times)
 
@@ -71,14 +78,13 @@ class Thinker:
         """What to answer after `bestmove`, or after `checkmate` if a mate was asked for."""
         start = time.monotonic()
         tree = self._tree_of(position)
-        thought = _Thought(self._search, tree, go, hear, write, start)
+        search = self._search if go.by_nodes_alone else self._timely
+        thought = _Thought(search, tree, go, hear, write, start)
         if go.mate is not None:
             thought.seconds = go.mate / 1000
         else:
             thought.seconds = go.seconds(turn, options.number("MoveOverhead"))
-        thought.run(self._nodes(tree, go, options))
-        report = self._search.report(tree)
-        thought.inform(report)
+        report = thought.run(self._nodes(tree, go, options))
         if go.mate is not None:
             return _mate_answer(report)
         chance = 50 * (1 + report.value)
@@ -99,8 +105,7 @@ class Thinker:
         """How many visits are allowed: what was asked for, and what the memory holds."""
         room = options.number("USI_Hash") * 1_000_000 // _NODE_BYTES - tree.root.visits
         wanted = go.nodes or options.number("Nodes")
-        endless = go.infinite or go.ponder or go.mate is not None
-        if not wanted and not endless and not go.has_clock:
+        if not wanted and go.by_nodes_alone:
             wanted = _UNLIMITED_NODES
         return max(min(wanted or room, room), 1)
 
@@ -127,18 +132,21 @@ class _Thought:
         self._last_info = self._last_look = start
         self._stopped = False
 
-    def run(self, nodes: int) -> None:
-        """Search until time, nodes or `stop` end it."""
+    def run(self, nodes: int) -> Report:
+        """Search until time, nodes or `stop` end it, and tell what was found."""
         self._search.run([self._tree], nodes, stop=self._should_stop)
+        report = self._search.report(self._tree)
+        self._inform(report)  # before it waits: what is proven is known long before `stop`
         while not self._stopped and (self._waits or self._pondering):
             self._take(self._hear(True))
+        return report
 
     def _should_stop(self) -> bool:
         self._take(self._hear(False))
         now = time.monotonic()
         if now - self._last_info >= _INFO_EVERY:
             self._last_info = now
-            self.inform(self._search.report(self._tree))
+            self._inform(self._search.report(self._tree))
         batch, self._last_look = now - self._last_look, now
         # The next batch must fit in, too: on a busy machine one may take tenths of a second.
         late = self.seconds is not None and now + batch - self._clock_from >= self.seconds
@@ -152,7 +160,7 @@ class _Thought:
             self._pondering = False
             self._clock_from = time.monotonic()  # our clock starts now
 
-    def inform(self, report: Report) -> None:
+    def _inform(self, report: Report) -> None:
         """Tell the GUI what is known."""
         passed = max(time.monotonic() - self._start, 1e-3)
         visits = self._tree.root.visits - self._visits_before

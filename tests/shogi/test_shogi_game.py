@@ -92,6 +92,7 @@ def test_handicap_games_start_with_white_to_move(name):
         ("4k4/4R4/9/9/9/9/9/9/4K4 b - 1", "not to move is in check"),
         ("4k4/9/9/9/9/9/9/9/4K4 b 3R 1", "excessive"),
         ("9/9/9/9/9/9/9/9/9 b - 1", "king is missing"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b - 65535", "no room for a game"),
     ],
 )
 def test_a_broken_sfen_is_named_with_what_is_wrong_and_leaves_the_game_as_it_was(sfen, says):

@@ -29,6 +29,22 @@ def test_usi_is_answered_without_pytorch():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+def test_quit_ends_the_engine_while_its_input_stays_open(command):
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    try:
+        process.stdin.write(b"usi\nquit\n")
+        process.stdin.flush()
+        assert process.wait(20) == 0
+        assert process.stderr.read() == b""
+    finally:
+        process.kill()
+        process.wait(10)
+        process.stdin.close()
+        process.stderr.close()
+
+
 def test_a_session_as_guis_hold_it(session):
     said = session(
         "usi",
@@ -72,6 +88,20 @@ def test_who_is_mated_is_told_that_there_is_no_mate_to_find(session):
     assert "checkmate nomate" in session("isready", f"position sfen {MATED}", "go mate infinite")
 
 
+@pytest.mark.parametrize(
+    ("sfen", "answer"),
+    [
+        ("4k4/9/4G4/9/9/9/9/9/9 b G 1", "checkmate notimplemented"),
+        ("4k4/9/4G4/9/9/9/9/9/9 b 3R 1", "checkmate timeout"),
+    ],
+)
+def test_problems_with_one_king_are_not_for_us(session, sfen, answer):
+    said = session(f"position sfen {sfen}", "go mate 1000", "go nodes 5", "position startpos", "go")
+    assert starting_with("checkmate", said) == [answer]
+    assert starting_with("bestmove", said)[0] == "bestmove resign"
+    assert starting_with("bestmove", said)[1] != "bestmove resign"
+
+
 def test_stop_ends_an_infinite_search(engine):
     engine.start_thinking(Position(), "infinite")
     engine.send("isready")
@@ -79,6 +109,16 @@ def test_stop_ends_an_infinite_search(engine):
     assert not starting_with("bestmove", engine.passed)
     engine.send("stop")
     assert engine.answer() in ShogiGame().legal_usi()
+
+
+def test_stop_ends_the_search_that_it_was_sent_for(engine):
+    engine.start_thinking(Position(), "nodes 2000")
+    engine.start_thinking(Position(moves=("7g7f",)), "infinite")
+    engine.send("stop")
+    assert engine.answer() in ShogiGame().legal_usi()
+    assert " nodes 2000 " in starting_with("info", engine.passed)[-1]
+    game = ShogiGame.from_moves(Position().start_sfen, ["7g7f"])
+    assert engine.answer() in game.legal_usi()
 
 
 def test_a_pondering_engine_waits_for_the_move_or_for_stop(engine):
@@ -93,11 +133,20 @@ def test_a_pondering_engine_waits_for_the_move_or_for_stop(engine):
 
 def test_an_answer_without_thinking_waits_for_stop_too(engine):
     engine.start_thinking(Position(MATED), "infinite")
+    assert "resign" in engine.wait_for("info", 20)
     engine.send("isready")
     engine.wait_for("readyok", 20)
     assert not starting_with("bestmove", engine.passed)
     engine.send("stop")
     assert engine.answer() == "resign"
+
+
+@pytest.mark.parametrize("go", ["infinite", "ponder byoyomi 100"])
+def test_a_mate_is_shown_before_stop(engine, go):
+    engine.start_thinking(Position(MATE_IN_ONE), go)
+    assert "score mate 1 " in engine.wait_for("info", 20)
+    engine.send("stop")
+    assert engine.answer() == "G*5b"
 
 
 @pytest.mark.parametrize(
@@ -109,10 +158,20 @@ def test_an_answer_without_thinking_waits_for_stop_too(engine):
         "",
         "btime 0 wtime 0",
         "btime soon",
+        "btime --5",
     ],
 )
 def test_every_kind_of_clock_brings_a_legal_move(engine, go):
     assert engine.best_move(Position(), go) in ShogiGame().legal_usi()
+
+
+@pytest.mark.parametrize(
+    ("moves", "go"),
+    [((), "btime 0 wtime 1000000000"), (("7g7f",), "btime 1000000000 wtime 0")],
+)
+def test_who_has_no_time_left_answers_while_the_other_has_hours(engine, moves, go):
+    engine.start_thinking(Position(moves=moves), go)
+    engine.wait_for("bestmove", 15)
 
 
 def test_the_same_number_of_nodes_gives_the_same_move_and_score(session):
@@ -128,6 +187,7 @@ def test_the_same_number_of_nodes_gives_the_same_move_and_score(session):
         "position sfen lnsgkgsnl/9/9/9/9/9/9/9/9 b - 1",
         "position",
         "position startpos moves 7g7f 7g7f",
+        "position sfen 4k4/9/9/9/9/9/9/9/4K4 b - 65535",
     ],
 )
 def test_after_a_position_that_cannot_be_no_move_is_made_up(session, line):
@@ -156,6 +216,20 @@ def test_play_goes_on_where_our_rules_end_the_game(session):
     shuffle = "5i5h 5a5b 5h5i 5b5a " * 3
     said = session("isready", f"position startpos moves {shuffle}", "go nodes 20")
     assert starting_with("bestmove", said)[0] != "bestmove resign"
+
+
+@pytest.mark.parametrize(
+    ("go", "answer"), [("nodes 50", "bestmove resign"), ("mate 1000", "checkmate timeout")]
+)
+def test_an_error_while_thinking_is_said_and_answered(session, go, answer):
+    # The longest game that rsshogi can count: the position is fine, but no move can be tried.
+    shuffle = ["5i5h", "5a5b", "5h5i", "5b5a"] * 1400
+    moves = " ".join(shuffle[: 65_535 - 60_000])
+    start = "4k4/9/9/9/9/9/9/9/4K4 b - 60000"
+    said = session(f"position sfen {start} moves {moves}", f"go {go}", "position startpos", "go")
+    assert answer in said
+    assert any(line.startswith("info string") and "overflow" in line for line in said)
+    assert starting_with("bestmove", said)[-1].split()[1] in ShogiGame().legal_usi()
 
 
 def test_a_missing_model_is_one_line_and_exit_code_2(tmp_path):
