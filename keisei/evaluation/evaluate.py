@@ -54,16 +54,22 @@ def evaluate(
     console = Console()
     if suffix not in ("kif", "kifu", "csa"):
         raise KeiseiError(f"games are saved as kif, kifu or csa, not {suffix!r}")
+    for folder in (save, json_file and json_file.parent):
+        if folder:  # where it cannot be made, nobody wants to know after the match
+            folder.mkdir(parents=True, exist_ok=True)
     if ray:
         result = play_on_cluster(first, second, settings, ray, console)
     else:
         with open_pair(first, second, settings) as (one, two):
             result = play_in_batches(one, two, settings, console)
-    if save:
-        save_games(result, save, suffix)
     show(result, settings.sprt, console)
     if json_file:
         json_file.write_text(json.dumps(as_data(result), indent=2) + "\n")
+    if save:
+        if suffix == "kif" and not _is_in_cp932(result.first + result.second):
+            suffix = "kifu"
+            console.print("games are saved as .kifu: .kif lacks a character of the names")
+        save_games(result, save, suffix)
     return result
 
 
@@ -139,9 +145,17 @@ def _open_and_play(first: str, second: str, settings: MatchSettings, begin: int)
 
 def save_games(result: MatchResult, folder: Path, suffix: str) -> None:
     """Write each game as a record with both names."""
-    folder.mkdir(parents=True, exist_ok=True)
     for game in result.games:
         write_record(result.record(game), folder / f"{game.number + 1:04d}.{suffix}")
+
+
+def _is_in_cp932(text: str) -> bool:
+    """Can `.kif` write it?"""
+    try:
+        text.encode("cp932")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def as_data(result: MatchResult) -> dict[str, object]:

@@ -5,8 +5,14 @@ import sys
 import pytest
 
 ENGINE = """
-import sys
-how, moves = sys.argv[1], 0
+import os, sys
+how, log = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else os.devnull
+if how == "once":
+    with open(log, "a+") as pids:
+        print(os.getpid(), file=pids, flush=True)
+        pids.seek(0)
+        if len(pids.readlines()) > 1:
+            sys.exit(1)
 for line in sys.stdin:
     word = line.split()[0] if line.split() else ""
     if word == "usi":
@@ -14,7 +20,7 @@ for line in sys.stdin:
     elif word == "isready":
         print("readyok", flush=True)
     elif word == "go":
-        if how == "dies":
+        if how in ("dies", "once"):
             sys.exit(1)
         if how != "silent":
             print({"illegal": "bestmove 1a1a", "rubbish": "bestmove", "resigns": "bestmove resign",
@@ -26,7 +32,10 @@ for line in sys.stdin:
 
 @pytest.fixture
 def bad_engine(tmp_path):
-    """The command of an engine that does one thing wrong whenever it is asked for a move."""
+    """The command of an engine that does one thing wrong whenever it is asked for a move.
+
+    One that starts "once" writes the number of each of its processes to a file.
+    """
     script = tmp_path / "engine.py"
     script.write_text(ENGINE)
-    return lambda how: [sys.executable, str(script), how]
+    return lambda *how: [sys.executable, str(script), *how]
