@@ -24,13 +24,17 @@ from keisei.shogi.rules import DEFAULT_MOVE_LIMIT
 
 @dataclass(frozen=True)
 class MatchSettings:
-    """How to play; `at_once` games run side by side, in one batch for a network."""
+    """How to play; `at_once` games run side by side, in one batch for a network.
+
+    The seed says in which order openings come, `first_opening` where in it the match begins.
+    """
 
     games: int = 100
     seed: int = 1
     at_once: int = 32
     move_limit: int = DEFAULT_MOVE_LIMIT
     sprt: Sprt | None = None
+    first_opening: int = 0
 
     def __post_init__(self) -> None:
         for name in ("games", "at_once"):
@@ -107,7 +111,7 @@ def _play_batch(one: Player, two: Player, settings: MatchSettings, begin: int) -
         min(settings.at_once, settings.games - begin),
         seed=settings.seed + begin,
         move_limit=settings.move_limit,
-        openings=load_openings(settings.seed),
+        openings=load_openings(settings.seed, settings.first_opening),
         first_number=begin,
     )
 

@@ -15,6 +15,9 @@ if how == "once":
             sys.exit(1)
 for line in sys.stdin:
     word = line.split()[0] if line.split() else ""
+    if word == "position" and how == "resigns":
+        with open(log, "a") as positions:
+            positions.write(line)
     if word == "usi":
         print("usiok", flush=True)
     elif word == "isready":
@@ -34,7 +37,8 @@ for line in sys.stdin:
 def bad_engine(tmp_path):
     """The command of an engine that does one thing wrong whenever it is asked for a move.
 
-    One that starts "once" writes the number of each of its processes to a file.
+    To a file, if there is one, "once" writes the number of each of its processes, and "resigns" the
+    positions that it was told.
     """
     script = tmp_path / "engine.py"
     script.write_text(ENGINE)
