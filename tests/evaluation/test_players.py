@@ -1,5 +1,6 @@
 import json
 import os
+import shlex
 import shutil
 import subprocess
 from collections import Counter
@@ -157,6 +158,21 @@ def test_a_silent_engine_is_given_up_after_its_time(bad_engine):
     finally:
         player.close()
     assert result.failures["silent"] == 2
+
+
+@pytest.mark.parametrize(
+    ("go", "seconds"),
+    [
+        ("depth 3", 60),
+        ("byoyomi 60000", 120),
+        ("movetime 90000", 150),
+        ("btime 600000 wtime 300000 binc 5000 byoyomi 1000", 666),
+    ],
+)
+def test_an_engine_is_waited_for_as_long_as_its_go_allows_and_a_minute(bad_engine, go, seconds):
+    command = shlex.join(bad_engine("resigns"))
+    with open_player(f"usi:{command},go={go},processes=1", seed=1) as player:
+        assert player._engines[0]._move_timeout == seconds
 
 
 def test_an_engine_that_resigns_loses(bad_engine):
