@@ -116,7 +116,7 @@ def evaluate(
     sprt: Annotated[
         Optional[float],  # noqa: UP045
         typer.Option(
-            help="Stop when it is clear that the first is this many Elo stronger, or not."
+            help="Stop when it is clear that the first is this many Elo (above 0) stronger, or not."
         ),
     ] = None,
     save: Annotated[

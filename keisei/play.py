@@ -140,11 +140,19 @@ class TerminalGame:
     def _save(self, name: str) -> None:
         if not name:
             raise KeiseiError("save needs a file's name, as in `save game.kif`")
-        path = Path(name).expanduser()
-        if path.exists():
-            raise KeiseiError(f"{path} is there already: choose another name")
         names = ("Human", AGENT) if self._side == "black" else (AGENT, "Human")
-        write_record(GameRecord.from_game(self.game, *names), path)
+        try:
+            path = Path(name).expanduser()
+            if path.exists():
+                raise KeiseiError(f"{path} is there already: choose another name")
+            write_record(GameRecord.from_game(self.game, *names), path)
+        except KeiseiError:
+            raise
+        except (OSError, RuntimeError, ValueError) as error:  # no such home, no name of a file
+            reason = getattr(error, "strerror", None) or error
+            raise KeiseiError(
+                f"cannot save as {name[:80]!r} ({reason}): choose another place"
+            ) from None
         self._say(f"saved as {path}")
 
     def _hint(self) -> None:

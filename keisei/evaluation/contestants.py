@@ -33,7 +33,9 @@ from keisei.evaluation.players import (
 from keisei.evaluation.usi_player import UsiPlayer
 from keisei.shogi.rules import DEFAULT_MOVE_LIMIT
 from keisei.training.trained import find_checkpoint, load_trained
+from keisei.usi.protocol import read_go
 
+GRACE = 60.0  # seconds that an engine may be late, or think where its `go` says no time
 POLICY_TEMPERATURE = 0.5  # with 0 a won game is often repeated into a draw (docs/results.md)
 
 
@@ -131,7 +133,20 @@ def _make_engine(asked: Contestant) -> UsiPlayer:
     processes = int(asked.number("processes", os.cpu_count() or 1, 1, 256))
     options, asked.settings = asked.settings, {}  # the rest is the engine's own
     name = " ".join([Path(command[0]).name, go, *(f"{k}={v}" for k, v in options.items())])
-    return UsiPlayer(command, go, name, options, processes)
+    return UsiPlayer(command, go, name, options, processes, GRACE + _allowed_seconds(go))
+
+
+def _allowed_seconds(go: str) -> float:
+    """How long an engine may think at most if it is told so.
+
+    >>> _allowed_seconds("btime 60000 wtime 60000 byoyomi 1000"), _allowed_seconds("depth 3")
+    (61.0, 0.0)
+    """
+    asked = read_go(go.split())
+    if asked.movetime is not None:
+        return asked.movetime / 1000
+    left, gain = max(asked.btime or 0, asked.wtime or 0), max(asked.binc, asked.winc)
+    return (left + gain + asked.byoyomi) / 1000
 
 
 def _name_of_checkpoint(path: Path) -> str:

@@ -24,13 +24,17 @@ from keisei.shogi.rules import DEFAULT_MOVE_LIMIT
 
 @dataclass(frozen=True)
 class MatchSettings:
-    """How to play; `at_once` games run side by side, in one batch for a network."""
+    """How to play; `at_once` games run side by side, in one batch for a network.
+
+    The seed says in which order openings come, `first_opening` where in it the match begins.
+    """
 
     games: int = 100
     seed: int = 1
     at_once: int = 32
     move_limit: int = DEFAULT_MOVE_LIMIT
     sprt: Sprt | None = None
+    first_opening: int = 0
 
     def __post_init__(self) -> None:
         for name in ("games", "at_once"):
@@ -54,16 +58,22 @@ def evaluate(
     console = Console()
     if suffix not in ("kif", "kifu", "csa"):
         raise KeiseiError(f"games are saved as kif, kifu or csa, not {suffix!r}")
+    for folder in (save, json_file and json_file.parent):
+        if folder:  # where it cannot be made, nobody wants to know after the match
+            folder.mkdir(parents=True, exist_ok=True)
     if ray:
         result = play_on_cluster(first, second, settings, ray, console)
     else:
         with open_pair(first, second, settings) as (one, two):
             result = play_in_batches(one, two, settings, console)
-    if save:
-        save_games(result, save, suffix)
     show(result, settings.sprt, console)
     if json_file:
         json_file.write_text(json.dumps(as_data(result), indent=2) + "\n")
+    if save:
+        if suffix == "kif" and not _is_in_cp932(result.first + result.second):
+            suffix = "kifu"
+            console.print("games are saved as .kifu: .kif lacks a character of the names")
+        save_games(result, save, suffix)
     return result
 
 
@@ -101,7 +111,7 @@ def _play_batch(one: Player, two: Player, settings: MatchSettings, begin: int) -
         min(settings.at_once, settings.games - begin),
         seed=settings.seed + begin,
         move_limit=settings.move_limit,
-        openings=load_openings(settings.seed),
+        openings=load_openings(settings.seed, settings.first_opening),
         first_number=begin,
     )
 
@@ -139,9 +149,17 @@ def _open_and_play(first: str, second: str, settings: MatchSettings, begin: int)
 
 def save_games(result: MatchResult, folder: Path, suffix: str) -> None:
     """Write each game as a record with both names."""
-    folder.mkdir(parents=True, exist_ok=True)
     for game in result.games:
         write_record(result.record(game), folder / f"{game.number + 1:04d}.{suffix}")
+
+
+def _is_in_cp932(text: str) -> bool:
+    """Can `.kif` write it?"""
+    try:
+        text.encode("cp932")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def as_data(result: MatchResult) -> dict[str, object]:

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
@@ -255,9 +255,12 @@ def climb(
                 games = min(settings.batch, left - left % 2)
                 if games < 2 or time.monotonic() >= end:
                     break
-                # Openings follow from the seed: every match of a pair must have others than before.
-                seed = 1 + ladder.games_between(*pair) + begun[pair] + begun[pair[::-1]]
-                pool.submit(pair, *pair, MatchSettings(games=games, seed=seed, at_once=games))
+                # Every match of a pair goes on where its last one ended in the order of openings.
+                before = ladder.games_between(*pair) + begun[pair] + begun[pair[::-1]]
+                match = MatchSettings(
+                    games, settings.seed, at_once=games, first_opening=(before + 1) // 2
+                )
+                pool.submit(pair, *pair, match)
                 begun[pair] += games
                 left -= games
                 count_finished()
@@ -288,7 +291,9 @@ def _open_pool(
 def _play_on_cluster(
     contestants: dict[str, str], one: str, two: str, settings: MatchSettings
 ) -> MatchResult:
-    with open_pair(contestants[one], contestants[two], settings) as players:
+    # Its players are made anew for every match: they must not play as they did in the last one.
+    own = replace(settings, seed=settings.seed + 2 * settings.first_opening)
+    with open_pair(contestants[one], contestants[two], own) as players:
         return play_in_batches(*players, settings)
 
 

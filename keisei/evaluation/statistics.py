@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from keisei.errors import KeiseiError
+
 _Z95 = 1.959964
 
 
@@ -91,6 +93,13 @@ class Sprt:
     elo0: float = 0.0
     elo1: float = 20.0
     error: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not self.elo0 < self.elo1:
+            raise KeiseiError(
+                f"a test between {self.elo0:g} and {self.elo1:g} Elo cannot tell who is stronger: "
+                f"--sprt must be more than {self.elo0:g}"
+            )
 
     @property
     def limit(self) -> float:

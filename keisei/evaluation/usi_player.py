@@ -19,7 +19,8 @@ class UsiPlayer:
     """Plays the moves of an engine; `processes` of them think side by side, one for each core.
 
     An engine that dies, falls silent or plays what is not legal breaks its game off: it is said,
-    the game is counted apart, and the engine is started anew for the others.
+    the game is counted apart, and the engine is started anew for the others. If it cannot be, the
+    other processes play on; without any, all games are broken off.
     """
 
     def __init__(
@@ -49,16 +50,13 @@ class UsiPlayer:
             engine.close()
 
     def choose(self, turns: Turns) -> npt.NDArray[np.int64]:
-        chosen = np.empty(len(turns), dtype=np.int64)
-        size = len(self._engines)
-        for begin in range(0, len(turns), size):
-            rows = range(begin, min(begin + size, len(turns)))
-            asked = [
-                self._ask(engine, turns, row)
-                for engine, row in zip(self._engines, rows, strict=False)
-            ]
-            for engine, row, fine in zip(self._engines, rows, asked, strict=False):
-                chosen[row] = self._answer(engine, turns, row) if fine else FAILS
+        chosen = np.full(len(turns), FAILS, dtype=np.int64)
+        rows = iter(range(len(turns)))
+        while batch := list(zip(tuple(self._engines), rows, strict=False)):
+            asked = [self._ask(engine, turns, row) for engine, row in batch]
+            for (engine, row), fine in zip(batch, asked, strict=True):
+                if fine:
+                    chosen[row] = self._answer(engine, turns, row)
         return chosen
 
     def _ask(self, engine: UsiClient, turns: Turns, row: int) -> bool:
@@ -92,4 +90,9 @@ class UsiPlayer:
 
     def _start_anew(self, engine: UsiClient, error: EngineError) -> None:
         log.warning("%s; it is started anew, and the game is broken off", error)
-        engine.restart()
+        try:
+            engine.restart()
+        except EngineError as again:
+            log.warning("%s cannot be started again: %s", self.name, again)
+            engine.close()
+            self._engines.remove(engine)

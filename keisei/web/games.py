@@ -103,7 +103,7 @@ class RunGames:
                 return self._values[key]
         try:
             network = self._networks.load(checkpoint)
-        except KeiseiError:  # a broken checkpoint, or one that was just removed
+        except (KeiseiError, OSError):  # a broken checkpoint, or one that was just removed
             return unknown
         values = values_of(network, record)
         with self._lock:

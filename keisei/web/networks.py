@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from keisei.core.policy import Evaluation
     from keisei.training.trained import Trained
 
-KEPT = 4  # networks in memory
+KEPT = 4  # networks that stay in memory though nobody has them
 TOP = 5  # moves that are told
 _MAPPER = PolicyOutputMapper()
+
+_Key = tuple[Path, int, int]  # a file with its time and size
 
 
 class View(NamedTuple):
@@ -103,10 +106,14 @@ class Network:
 
 
 class Networks:
-    """Loads checkpoints, and keeps those that were used last."""
+    """Loads checkpoints, and keeps those that were used last.
+
+    What somebody else still has is not loaded again: a network is in memory once.
+    """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[Path, int, int], Network] = OrderedDict()
+        self._kept: OrderedDict[_Key, Network] = OrderedDict()
+        self._loaded: WeakValueDictionary[_Key, Network] = WeakValueDictionary()
         self._lock = threading.Lock()  # one load at a time: loading takes memory
 
     def load(self, path: Path) -> Network:
@@ -114,12 +121,14 @@ class Networks:
         status = path.stat()
         key = (path, status.st_mtime_ns, status.st_size)
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = Network(_load(path))
+            network = self._loaded.get(key)
+            if network is None:
+                network = self._loaded[key] = Network(_load(path))
+            self._kept[key] = network
             self._kept.move_to_end(key)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-            return self._kept[key]
+            return network
 
 
 def _load(path: Path) -> Trained:

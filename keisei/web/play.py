@@ -15,14 +15,14 @@ from keisei.shogi import IllegalActionError, Outcome, ShogiGame
 from keisei.shogi.actions import Turn
 from keisei.shogi.records import GameRecord, record_bytes
 from keisei.web.clock import Clock
-from keisei.web.networks import Networks, view_of
+from keisei.web.networks import Network, Networks, view_of
 from keisei.web.positions import named_moves, other, playable, replay
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import Hint, NewGame, PlayedGame, PlayerList, PlayerRow, Result
 from keisei.web.thinking import THINK_SECONDS, advise, choose
 from keisei.web.threads import Busy, NotFound, WebError
 
-MAX_GAMES = 200
+MAX_GAMES = 200  # each has its network: so many are in memory at most, beside `Networks`' own
 FORGET_AFTER = 3600.0  # seconds without a request
 AGENT = "Keisei"
 
@@ -34,7 +34,7 @@ class _Game:
     id: str
     settings: NewGame
     label: str
-    path: Path
+    network: Network  # kept: a training removes old checkpoints while they are played against
     start: str
     moves: list[str] = field(default_factory=list)
     values: list[float | None] = field(default_factory=lambda: [None])
@@ -89,7 +89,8 @@ class Table:
         if kind != "run" or not run:
             raise NotFound(f"there is no player {name!r}: GET /api/players names them all")
         path = self._runs.checkpoint_path(run, file)
-        return f"{run}, step {int(path.stem.removeprefix('step_')):,}", path
+        steps = int(file.removeprefix("step_").removesuffix(".pt"))
+        return f"{run}, step {steps:,}", path
 
     # -- a game ------------------------------------------------------------------------------------
 
@@ -97,8 +98,8 @@ class Table:
         """A new game; the network is loaded, so that the first reply is quick."""
         label, path = self._find_player(settings.player)
         start = playable(settings.start)
-        self._networks.load(path)
-        game = _Game(secrets.token_urlsafe(12), settings, label, path, start)
+        network = self._networks.load(path)
+        game = _Game(secrets.token_urlsafe(12), settings, label, network, start)
         if settings.clock and settings.clock.main + settings.clock.byoyomi > 0:
             game.clock = Clock(settings.clock)
         self._start_clock(game)
@@ -159,18 +160,17 @@ class Table:
         with self._using(number) as game:
             if game.result or game.your_turn:
                 return _show(game)
-            network = self._networks.load(game.path)
             seconds = THINK_SECONDS
             if game.clock:  # it moves well before its time is up
                 game.clock.start(game.turn)
                 seconds = min(seconds, max(game.clock.left(game.turn) / 10, 0.05))
             choice = choose(
-                network, game.start, game.moves, game.settings.nodes, seconds, self._closing
+                game.network, game.start, game.moves, game.settings.nodes, seconds, self._closing
             )
             game.values[-1] = round(choice.value, 4)
             self._play(game, choice.move, None)
             if game.result is None:
-                value = network.look_at([view_of(game.board())])[0].value
+                value = game.network.look_at([view_of(game.board())])[0].value
                 game.values[-1] = round(value, 4)
             return _show(game)
 
@@ -201,9 +201,8 @@ class Table:
         with self._using(number) as game:
             if not game.your_turn:
                 raise WebError(409, "there is no hint: it is not your turn")
-            network = self._networks.load(game.path)
             found, value = advise(
-                network, game.start, game.moves, game.settings.nodes, self._closing
+                game.network, game.start, game.moves, game.settings.nodes, self._closing
             )
             return Hint(top=named_moves(game.start, game.moves, found), value=value)
 

@@ -90,8 +90,10 @@ def _call(
 ) -> T | Exception:
     try:
         return function(*args, **kwargs)
-    except (KeiseiError, OSError) as error:
+    except KeiseiError as error:
         return _bare(error)
+    except OSError as error:  # a training writes and removes files while they are looked at
+        return WebError(500, f"a file cannot be read ({error}): reload the page and try again")
     except Exception as error:
         log.error("a request failed:\n%s", traceback.format_exc())  # as text: it keeps no frames
         return RuntimeError(f"{type(error).__name__}: {error}")

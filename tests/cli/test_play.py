@@ -65,6 +65,24 @@ def test_rubbish_is_answered_and_changes_nothing(tmp_path):
     assert read_record(tmp_path / "game.kif").moves == ()
 
 
+@pytest.mark.parametrize(
+    "place", ["nodir/game.kif", "~nouser/game.kif", "a\0b.kif", "x" * 300 + ".kif", "file/game.kif"]
+)
+def test_a_game_that_cannot_be_saved_there_goes_on_and_is_saved_elsewhere(tmp_path, place):
+    (tmp_path / "file").write_text("no folder")
+    done = play(["7g7f", f"save {place}", "2g2f", "save game.kif"], folder=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert " ".join(done.stdout.split()).count("choose another place") == 1
+    assert read_record(tmp_path / "game.kif").moves[0::2] == ("7g7f", "2g2f")
+
+
+def test_a_file_may_have_a_name_that_cp932_lacks(tmp_path):
+    done = play(["7g7f", "save K\u00e4se \N{SNOWMAN}.kif"], folder=tmp_path)
+    assert done.returncode == 0
+    assert read_record(tmp_path / "K\u00e4se \N{SNOWMAN}.kif").moves[0] == "7g7f"
+
+
 def test_a_hint_is_one_of_the_moves_that_are_listed():
     shown = " ".join(play(["moves", "hint"]).stdout.split())
     assert "P-7f (7g7f)" in shown

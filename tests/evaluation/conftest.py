@@ -5,16 +5,25 @@ import sys
 import pytest
 
 ENGINE = """
-import sys
-how, moves = sys.argv[1], 0
+import os, sys
+how, log = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else os.devnull
+if how == "once":
+    with open(log, "a+") as pids:
+        print(os.getpid(), file=pids, flush=True)
+        pids.seek(0)
+        if len(pids.readlines()) > 1:
+            sys.exit(1)
 for line in sys.stdin:
     word = line.split()[0] if line.split() else ""
+    if word == "position" and how == "resigns":
+        with open(log, "a") as positions:
+            positions.write(line)
     if word == "usi":
         print("usiok", flush=True)
     elif word == "isready":
         print("readyok", flush=True)
     elif word == "go":
-        if how == "dies":
+        if how in ("dies", "once"):
             sys.exit(1)
         if how != "silent":
             print({"illegal": "bestmove 1a1a", "rubbish": "bestmove", "resigns": "bestmove resign",
@@ -26,7 +35,11 @@ for line in sys.stdin:
 
 @pytest.fixture
 def bad_engine(tmp_path):
-    """The command of an engine that does one thing wrong whenever it is asked for a move."""
+    """The command of an engine that does one thing wrong whenever it is asked for a move.
+
+    To a file, if there is one, "once" writes the number of each of its processes, and "resigns" the
+    positions that it was told.
+    """
     script = tmp_path / "engine.py"
     script.write_text(ENGINE)
-    return lambda how: [sys.executable, str(script), how]
+    return lambda *how: [sys.executable, str(script), *how]

@@ -1,4 +1,6 @@
 import json
+import shlex
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from keisei.evaluation.ladder import (
 )
 from keisei.evaluation.ladder_report import draw, in_training, run_ladder, table
 from keisei.evaluation.match import MatchResult
+from keisei.evaluation.openings import load_openings
 from keisei.evaluation.ratings import Rating, Ratings, next_pairs
 from keisei.settings import to_yaml
 from keisei.training.checkpoint import CheckpointStore
@@ -80,6 +83,25 @@ def test_a_stored_ladder_goes_on_where_it_was(tmp_path):
     climb(again, PLAYERS, LadderSettings(games=16, minutes=1), path)
     assert sum(map(sum, Ladder.load(path).results.values())) == 48
     assert again.games_of("random") >= before
+
+
+def test_a_pair_has_every_opening_before_one_comes_again_also_in_a_ladder_that_goes_on(
+    bad_engine, tmp_path
+):
+    told, path = tmp_path / "told", tmp_path / "ladder.json"
+    command = shlex.join(bad_engine("resigns", str(told)))
+    pool = [Entry("random", "random"), Entry("resigns", f"usi:{command},processes=1")]
+
+    def openings():  # each game tells the engine one position: there it resigns
+        return Counter(tuple(line.split()[3:11]) for line in told.read_text().splitlines())
+
+    every = set(load_openings())
+    climb(Ladder(), pool, LadderSettings(games=len(every), minutes=1), path)
+    assert len(openings()) == len(every) // 2
+    climb(Ladder.load(path), pool, LadderSettings(games=len(every), minutes=1), path)
+    assert openings() == dict.fromkeys(every, 2)  # with both colours
+    climb(Ladder.load(path), pool, LadderSettings(games=16, minutes=1), path)
+    assert sum(count == 4 for count in openings().values()) == 8
 
 
 def test_checkpoints_are_in_the_pool_with_what_went_into_them(run):

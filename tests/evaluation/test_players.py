@@ -1,10 +1,13 @@
+import json
 import os
+import shlex
 import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from keisei.errors import KeiseiError
@@ -132,6 +135,22 @@ def test_games_that_an_engine_breaks_off_are_counted_apart(bad_engine, how):
     assert result.played == 0
 
 
+def test_an_engine_that_cannot_start_again_breaks_its_games_off_and_the_match_ends(
+    bad_engine, tmp_path, caplog
+):
+    log = tmp_path / "pids"
+    player = UsiPlayer(bad_engine("once", str(log)), "nodes 1", "once")
+    try:
+        result = play_match(player, RandomPlayer(1), 4, move_limit=20)
+        pids = [int(line) for line in log.read_text().splitlines()]
+        assert len(pids) == 2  # it is given up after the second start
+        assert not any(map(psutil.pid_exists, pids))
+    finally:
+        player.close()
+    assert result.failures == Counter({"once": 4})
+    assert "cannot be started again" in caplog.text
+
+
 def test_a_silent_engine_is_given_up_after_its_time(bad_engine):
     player = UsiPlayer(bad_engine("silent"), "nodes 1", "silent", move_timeout=0.2)
     try:
@@ -139,6 +158,21 @@ def test_a_silent_engine_is_given_up_after_its_time(bad_engine):
     finally:
         player.close()
     assert result.failures["silent"] == 2
+
+
+@pytest.mark.parametrize(
+    ("go", "seconds"),
+    [
+        ("depth 3", 60),
+        ("byoyomi 60000", 120),
+        ("movetime 90000", 150),
+        ("btime 600000 wtime 300000 binc 5000 byoyomi 1000", 666),
+    ],
+)
+def test_an_engine_is_waited_for_as_long_as_its_go_allows_and_a_minute(bad_engine, go, seconds):
+    command = shlex.join(bad_engine("resigns"))
+    with open_player(f"usi:{command},go={go},processes=1", seed=1) as player:
+        assert player._engines[0]._move_timeout == seconds
 
 
 def test_an_engine_that_resigns_loses(bad_engine):
@@ -206,6 +240,34 @@ def test_a_match_is_shown_and_its_games_are_saved_with_both_names(tmp_path, caps
     assert names == [("greedy", "dice"), ("dice", "greedy")] * 2
     assert read_record(files[0]).moves == result.games[0].moves or result.games[0].number != 0
     assert (tmp_path / "m.json").read_text().startswith("{")
+
+
+def test_games_of_players_whose_names_cp932_lacks_are_saved_as_kifu(tmp_path, capsys):
+    settings = MatchSettings(games=2, at_once=2, move_limit=20)
+    names = ("random,name=K\u00e4se", "greedy")
+    evaluate(*names, settings, tmp_path / "games", json_file=tmp_path / "m.json")
+    assert "saved as .kifu" in capsys.readouterr().out
+    assert json.loads((tmp_path / "m.json").read_text())["first"] == "K\u00e4se"
+    records = [read_record(file) for file in sorted((tmp_path / "games").iterdir())]
+    assert [record.black for record in records] == ["K\u00e4se", "greedy"]
+
+
+def test_a_match_whose_games_cannot_be_saved_is_still_shown_and_written(tmp_path, capsys):
+    (tmp_path / "games" / "0001.csa").mkdir(parents=True)
+    settings = MatchSettings(games=2, at_once=2, move_limit=20)
+    with pytest.raises(OSError, match=r"0001\.csa"):
+        evaluate("random", "greedy", settings, tmp_path / "games", "csa", tmp_path / "m.json")
+    assert "score" in capsys.readouterr().out
+    assert json.loads((tmp_path / "m.json").read_text())["second"] == "greedy"
+
+
+def test_where_a_match_cannot_be_kept_is_said_before_it_is_played(tmp_path, capsys):
+    (tmp_path / "file").write_text("no folder")
+    settings = MatchSettings(games=2, at_once=2, move_limit=20)
+    for save, json_file in ((tmp_path / "file", None), (None, tmp_path / "file" / "m.json")):
+        with pytest.raises(OSError, match="file"):
+            evaluate("random", "greedy", settings, save, json_file=json_file)
+    assert capsys.readouterr().out == ""
 
 
 def test_a_match_of_unequal_colours_is_refused():

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 
+from keisei.errors import KeiseiError
 from keisei.evaluation.ratings import next_pairs, rate
 from keisei.evaluation.statistics import Sprt, elo_of_score, score_of_elo, summarise
 
@@ -46,6 +47,12 @@ def test_the_sequential_test_is_right_in_at_least_19_of_20_matches(elo, verdict)
         ends = (test.verdict(pairs[:n]) for n in range(8, 2000, 8))
         right += next(end for end in ends if end != "undecided") == verdict
     assert right >= 92
+
+
+@pytest.mark.parametrize("elo", [-20.0, 0.0, math.nan])
+def test_a_sequential_test_that_cannot_decide_or_would_be_reversed_is_refused(elo):
+    with pytest.raises(KeiseiError, match="--sprt"):
+        Sprt(elo1=elo)
 
 
 def simulate(rng, truth, games, draws=0.3):

@@ -88,6 +88,12 @@ def test_a_record_that_is_gone_or_outside_is_not_read(runs, tmp_path):
                 assert "手合割" not in answer.text
 
 
+def test_where_the_newest_checkpoint_was_just_removed_games_have_no_values(runs):
+    (runs / "first" / "checkpoints" / "step_000000002048.pt").symlink_to("removed.pt")
+    with serving(runs) as client:
+        assert set(client.get("/api/runs/first/games/1").json()["values"]) == {None}
+
+
 def test_a_run_without_a_good_checkpoint_has_games_without_values(runs):
     for path in (runs / "first" / "checkpoints").iterdir():
         path.write_bytes(b"cut")

@@ -3,13 +3,14 @@
 import contextlib
 import json
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
 
 from keisei.shogi.records import read_record
-from keisei.web import play
+from keisei.web import networks, play
 from keisei.web.networks import Networks
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import NewGame
@@ -218,6 +219,36 @@ def test_a_checkpoint_of_a_world_cannot_be_played(client):
     answer = client.post("/api/play", json={"player": f"run/hunt/{file}"})
     assert answer.status_code == 400
     assert "holds no network" in answer.json()["detail"]
+
+
+def test_a_game_goes_on_when_training_removes_its_checkpoint(runs):
+    with serving(runs) as client:
+        game = begin(client, nodes=0)
+        (runs / "first" / "checkpoints" / "step_000000001024.pt").unlink()
+        do(client, game, "move", {"move": "7g7f"})
+        game = do(client, game, "reply")
+        assert len(game["moves"]) == 2
+        assert do(client, game, "hint")["top"]
+
+
+def test_a_checkpoint_that_is_gone_before_the_game_begins_is_one_sentence(runs, capfd):
+    # Listed, but not there: as when it is removed between the list and the loading.
+    (runs / "first" / "checkpoints" / "step_000000002048.pt").symlink_to("removed.pt")
+    with serving(runs) as client:
+        answer = client.post("/api/play", json={"player": "run/first/step_000000002048.pt"})
+        assert "removed.pt" in answer.json()["detail"]
+        assert "the server failed" not in answer.json()["detail"]
+        begin(client)  # others can be played
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_network_is_in_memory_once_however_many_games_have_it(runs, monkeypatch):
+    monkeypatch.setattr(networks, "KEPT", 1)
+    kept, folder = Networks(), runs / "first" / "checkpoints"
+    mine = kept.load(folder / "step_000000001024.pt")
+    other = weakref.ref(kept.load(folder / "step_000000000512.pt"))
+    assert kept.load(folder / "step_000000001024.pt") is mine
+    assert other() is None  # no game has it
 
 
 def test_games_that_are_not_there(client):

@@ -7,7 +7,7 @@ import pytest
 from rsshogi.core import Board
 
 from keisei.errors import KeiseiError
-from keisei.web.threads import Busy, Threads
+from keisei.web.threads import Busy, Threads, WebError
 
 
 def run(work):
@@ -50,6 +50,16 @@ def test_work_whose_client_has_gone_still_counts():
     run(work)
 
 
+def test_a_file_that_cannot_be_read_is_a_sentence_for_the_page(tmp_path):
+    async def work():
+        threads = Threads("test", 1, waiting=0)
+        with pytest.raises(WebError, match=r"gone\.kif.*try again"):
+            await threads.run((tmp_path / "gone.kif").read_text)
+        threads.close()
+
+    run(work)
+
+
 def fail_with_a_board(error):
     board = Board()
     try:
@@ -62,7 +72,7 @@ def fail_with_a_board(error):
 def test_an_error_leaves_its_thread_without_what_it_went_through(error):
     async def work():
         threads = Threads("test", 1, waiting=0)
-        with pytest.raises((KeiseiError, OSError, RuntimeError), match="failed") as caught:
+        with pytest.raises((KeiseiError, RuntimeError), match="failed") as caught:
             await threads.run(fail_with_a_board, error)
         threads.close()
         return caught.value
