@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,11 +61,17 @@ def evaluate(
     for folder in (save, json_file and json_file.parent):
         if folder:  # where it cannot be made, nobody wants to know after the match
             folder.mkdir(parents=True, exist_ok=True)
-    if ray:
-        result = play_on_cluster(first, second, settings, ray, console)
-    else:
-        with open_pair(first, second, settings) as (one, two):
-            result = play_in_batches(one, two, settings, console)
+    result, stopped = None, False
+    try:
+        with closing(_play(first, second, settings, ray)) as course:
+            for result in course:
+                console.print(str(result), highlight=False, markup=False)
+    except KeyboardInterrupt:
+        stopped = True
+    if result is None:
+        raise KeyboardInterrupt  # before anything was played
+    if stopped:
+        console.print(f"stopped after {len(result.games)} of {settings.games} games")
     show(result, settings.sprt, console)
     if json_file:
         json_file.write_text(json.dumps(as_data(result), indent=2) + "\n")
@@ -74,7 +80,19 @@ def evaluate(
             suffix = "kifu"
             console.print("games are saved as .kifu: .kif lacks a character of the names")
         save_games(result, save, suffix)
+    if stopped:
+        raise KeyboardInterrupt
     return result
+
+
+def _play(
+    first: str, second: str, settings: MatchSettings, ray: str | None
+) -> Generator[MatchResult]:
+    if ray:
+        yield from play_on_cluster(first, second, settings, ray)
+    else:
+        with open_pair(first, second, settings) as (one, two):
+            yield from play_in_batches(one, two, settings)
 
 
 @contextmanager
@@ -90,17 +108,17 @@ def open_pair(first: str, second: str, settings: MatchSettings) -> Iterator[tupl
         yield one, two
 
 
-def play_in_batches(
-    one: Player, two: Player, settings: MatchSettings, console: Console | None = None
-) -> MatchResult:
-    """Play until all games are played or the test is decided."""
+def play_in_batches(one: Player, two: Player, settings: MatchSettings) -> Iterator[MatchResult]:
+    """Play until all games are played or the test is decided; what there is after each batch."""
     result = MatchResult(one.name, two.name)
-    while len(result.games) < settings.games:
+    while len(result.games) < settings.games and not _is_decided(result, settings):
         result.extend(_play_batch(one, two, settings, len(result.games)))
-        if console:
-            console.print(str(result), highlight=False)
-        if _is_decided(result, settings):
-            break
+        yield result
+
+
+def play_all(one: Player, two: Player, settings: MatchSettings) -> MatchResult:
+    """The whole match."""
+    *_, result = play_in_batches(one, two, settings)
     return result
 
 
@@ -122,8 +140,8 @@ def _is_decided(result: MatchResult, settings: MatchSettings) -> bool:
 
 
 def play_on_cluster(
-    first: str, second: str, settings: MatchSettings, address: str, console: Console | None = None
-) -> MatchResult:
+    first: str, second: str, settings: MatchSettings, address: str
+) -> Iterator[MatchResult]:
     """The same over a Ray cluster: every batch is played by players of its own, on one CPU."""
     first, second = resolve(first), resolve(second)
     result: MatchResult | None = None
@@ -133,13 +151,10 @@ def play_on_cluster(
         for _, batch in pool.finished(wait_for_all=True):
             result = result or MatchResult(batch.first, batch.second)
             result.extend(batch)
-            if console:
-                console.print(str(result), highlight=False)
+            result.games.sort(key=lambda game: game.number)
+            yield result
             if _is_decided(result, settings):
                 break
-    assert result is not None
-    result.games.sort(key=lambda game: game.number)
-    return result
 
 
 def _open_and_play(first: str, second: str, settings: MatchSettings, begin: int) -> MatchResult:

@@ -17,7 +17,7 @@ from typing import Any
 
 from keisei.errors import KeiseiError
 from keisei.evaluation.contestants import open_player, resolve
-from keisei.evaluation.evaluate import MatchSettings, open_pair, play_in_batches
+from keisei.evaluation.evaluate import MatchSettings, open_pair, play_all
 from keisei.evaluation.match import MatchResult
 from keisei.evaluation.players import Player
 from keisei.evaluation.ratings import PRIOR_ELO, Ratings, Score, next_pairs, rate
@@ -169,12 +169,17 @@ class LadderSettings:
 
 
 def find_entries(run: Run, settings: LadderSettings) -> list[Entry]:
-    """The pool: references, and checkpoints spread over the run with the newest among them."""
-    entries = [Entry(name, text) for name, text in REFERENCES.items()]
+    """The pool: checkpoints spread over the run with the newest among them, and references.
+
+    The run comes right after the random player: neighbours meet first, so that it is rated by what
+    it grew from before it loses every game to an engine.
+    """
+    anchor, *references = [Entry(name, text) for name, text in REFERENCES.items()]
     if FAIRY_STOCKFISH.is_file():
-        entries += [Entry(name, text) for name, text in ENGINES.items()]
+        references += [Entry(name, text) for name, text in ENGINES.items()]
     else:
         log.warning("%s is not installed: the ladder has no engine in it", FAIRY_STOCKFISH)
+    entries = [anchor]
     paths = CheckpointStore(run.checkpoints_dir).paths()
     if not paths:
         raise KeiseiError(f"the run {run.folder} has no checkpoint yet; wait for its first one")
@@ -186,7 +191,7 @@ def find_entries(run: Run, settings: LadderSettings) -> list[Entry]:
     for nodes in settings.nodes:
         name = f"step {trained.steps:,}, {nodes} nodes"
         entries.append(_entry(name, path, f",nodes={nodes}", trained.steps, trained.cpu_hours))
-    return entries
+    return entries + references
 
 
 def find_stronger() -> list[Entry]:
@@ -285,7 +290,7 @@ def _open_pool(
         def player(name: str) -> Player:
             return open_players.enter_context(open_player(names[name], seeds[name]))
 
-        yield Pool(lambda one, two, match: play_in_batches(player(one), player(two), match))
+        yield Pool(lambda one, two, match: play_all(player(one), player(two), match))
 
 
 def _play_on_cluster(
@@ -294,7 +299,7 @@ def _play_on_cluster(
     # Its players are made anew for every match: they must not play as they did in the last one.
     own = replace(settings, seed=settings.seed + 2 * settings.first_opening)
     with open_pair(contestants[one], contestants[two], own) as players:
-        return play_in_batches(*players, settings)
+        return play_all(*players, settings)
 
 
 def _is_near_the_top(ladder: Ladder, entries: list[Entry]) -> bool:

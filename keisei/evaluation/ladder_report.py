@@ -32,12 +32,19 @@ def run_ladder(
         seen = _newest(run)
         ladder = Ladder.load(path)
         pool = find_entries(run, settings)
-        climb(ladder, pool, settings, path, console.print, ray, find_stronger())
+        stopped = False
+        try:
+            climb(ladder, pool, settings, path, console.print, ray, find_stronger())
+        except KeyboardInterrupt:
+            stopped = True  # what was played is shown, and stored
         ladder.save(path)
         console.print(table(ladder))
         picture = run.folder / "ladder.png"
         draw(ladder, picture, run.name)
         console.print(f"stored in {path}, drawn in {picture}", highlight=False)
+        if stopped:
+            console.print("stopped; the same command goes on from here")
+            raise KeyboardInterrupt
         if not going:
             return
         while _newest(run) == seen and in_training(run):
@@ -62,12 +69,15 @@ def table(ladder: Ladder) -> Table:
     shown = Table(title="Elo above the random player")
     for name, side in (("player", "left"), ("Elo", "right"), ("95 %", "right"), ("games", "right")):
         shown.add_column(name, justify=side)  # type: ignore[arg-type]
-    for rating in ranked(ladder.ratings()):
+    ratings = ranked(ladder.ratings())
+    for rating in ratings:
         interval = f"{rating.low:.0f} to {rating.high:.0f}"
         shown.add_row(rating.name, f"{rating.elo:.0f}", interval, str(rating.games))
     shown.caption = (
         f"maximum likelihood with draws; regulariser: normal prior of {PRIOR_ELO:.0f} Elo around 0"
     )
+    if any(rating.high - rating.low > 1000 for rating in ratings):
+        shown.caption += "\nIntervals of over 1,000 Elo say little yet: the same command goes on."
     return shown
 
 

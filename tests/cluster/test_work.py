@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("own_cluster")
 
 def test_a_match_on_the_cluster_has_every_opening_with_both_colours_and_repeats_itself():
     settings = MatchSettings(games=12, at_once=4)
-    one, two = (play_on_cluster("greedy", "random", settings, "auto") for _ in range(2))
+    one, two = (play(settings) for _ in range(2))
     assert [game.number for game in one.games] == list(range(12))
     for black, white in zip(one.games[::2], one.games[1::2], strict=True):
         assert black.first_is_black
@@ -24,6 +24,11 @@ def test_a_match_on_the_cluster_has_every_opening_with_both_colours_and_repeats_
         assert black.moves[:8] == white.moves[:8]
     assert one.games == two.games
     assert one.different_games == 12
+
+
+def play(settings):
+    *_, result = play_on_cluster("greedy", "random", settings, "auto")
+    return result
 
 
 def test_evaluate_shows_a_match_that_was_played_on_the_cluster(tmp_path, capsys):
@@ -47,7 +52,7 @@ def test_a_ladder_on_the_cluster_puts_players_in_their_order(tmp_path):
 def test_an_error_of_the_work_is_the_same_error_here():
     settings = MatchSettings(games=2, at_once=2)
     with pytest.raises(KeiseiError, match="no run 'nobody'"):
-        play_on_cluster("nobody", "random", settings, "auto")
+        list(play_on_cluster("nobody", "random", settings, "auto"))
     with open_ray_pool("auto", fail) as pool:
         pool.submit(1, "it cannot be done")
         with pytest.raises(KeiseiError, match=r"^it cannot be done$"):

@@ -4,6 +4,13 @@ import sys
 
 import pytest
 
+from keisei.config_schema import AppConfig
+from keisei.core.ppo_agent import PPOAgent
+from keisei.settings import to_yaml
+from keisei.training.checkpoint import CheckpointStore
+from keisei.training.progress import Progress
+from keisei.training.run import Run
+
 ENGINE = """
 import os, sys
 how, log = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else os.devnull
@@ -43,3 +50,24 @@ def bad_engine(tmp_path):
     script = tmp_path / "engine.py"
     script.write_text(ENGINE)
     return lambda *how: [sys.executable, str(script), *how]
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run with three checkpoints of an untrained network."""
+    config = AppConfig.model_validate(
+        {"model": {"depth": 0, "width": 8}, "training": {"parallel": {"num_workers": 1}}}
+    )
+    run = Run.create(tmp_path, "small", to_yaml(config))
+    agent = PPOAgent(config, "cpu")
+    for step in (0, 100, 200):
+        progress = Progress(200, steps=step, seconds=step * 36.0)
+        CheckpointStore(run.checkpoints_dir).save(
+            step,
+            {
+                "agent": agent.state_dict(),
+                "progress": progress.state_dict(),
+                "config": to_yaml(config),
+            },
+        )
+    return run

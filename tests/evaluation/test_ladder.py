@@ -5,8 +5,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from keisei.config_schema import AppConfig
-from keisei.core.ppo_agent import PPOAgent
 from keisei.errors import KeiseiError
 from keisei.evaluation.ladder import (
     Costs,
@@ -20,33 +18,8 @@ from keisei.evaluation.ladder_report import draw, in_training, run_ladder, table
 from keisei.evaluation.match import MatchResult
 from keisei.evaluation.openings import load_openings
 from keisei.evaluation.ratings import Rating, Ratings, next_pairs
-from keisei.settings import to_yaml
-from keisei.training.checkpoint import CheckpointStore
-from keisei.training.progress import Progress
-from keisei.training.run import Run
 
 PLAYERS = [Entry("random", "random"), Entry("mix", "greedy,random=60"), Entry("greedy", "greedy")]
-
-
-@pytest.fixture
-def run(tmp_path):
-    """A run with three checkpoints of an untrained network."""
-    config = AppConfig.model_validate(
-        {"model": {"depth": 0, "width": 8}, "training": {"parallel": {"num_workers": 1}}}
-    )
-    run = Run.create(tmp_path, "small", to_yaml(config))
-    agent = PPOAgent(config, "cpu")
-    for step in (0, 100, 200):
-        progress = Progress(200, steps=step, seconds=step * 36.0)
-        CheckpointStore(run.checkpoints_dir).save(
-            step,
-            {
-                "agent": agent.state_dict(),
-                "progress": progress.state_dict(),
-                "config": to_yaml(config),
-            },
-        )
-    return run
 
 
 def test_the_ladder_puts_players_in_their_order_with_the_random_one_at_zero(tmp_path):
@@ -110,6 +83,11 @@ def test_checkpoints_are_in_the_pool_with_what_went_into_them(run):
     assert "step 100" not in entries
     assert entries["step 200"].steps == 200
     assert entries["step 200"].cpu_hours == pytest.approx(2.0)
+
+
+def test_the_run_meets_the_random_player_first_and_engines_last(run):
+    names = [entry.name for entry in find_entries(run, LadderSettings(checkpoints=2, nodes=(4,)))]
+    assert names[:5] == ["random", "step 0", "step 200", "step 200, 4 nodes", "greedy, 75 % random"]
 
 
 def test_the_command_stores_ratings_and_draws_a_picture(run, monkeypatch, capsys):

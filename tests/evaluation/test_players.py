@@ -276,11 +276,11 @@ def test_a_match_of_unequal_colours_is_refused():
 
 
 def test_the_better_player_is_found_by_the_sequential_test_before_all_games_are_played():
-    from keisei.evaluation.evaluate import play_in_batches
+    from keisei.evaluation.evaluate import play_all
     from keisei.evaluation.statistics import Sprt
 
     settings = MatchSettings(games=400, at_once=20, sprt=Sprt(elo1=50))
-    result = play_in_batches(GreedyPlayer(1), RandomPlayer(2), settings)
+    result = play_all(GreedyPlayer(1), RandomPlayer(2), settings)
     assert len(result.games) < 400
     assert settings.sprt.verdict(result.pairs()) == "stronger"
 

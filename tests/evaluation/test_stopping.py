@@ -1,0 +1,56 @@
+"""Ctrl-C in a match or a ladder: what was played is shown and kept."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from keisei.evaluation.ladder import Ladder
+
+
+@pytest.fixture
+def stopped(tmp_path):
+    """Runs `keisei` until it has said its first line, presses Ctrl-C, and says how it ended."""
+    started = []
+
+    def run(*arguments):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "keisei", *arguments],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # A shell lets what it starts in the background ignore Ctrl-C.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        started.append(process)
+        first = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        rest, error = process.communicate(timeout=60)
+        return process.returncode, first + rest, error
+
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate(timeout=60)
+
+
+def test_a_stopped_match_shows_and_writes_what_was_played(stopped, tmp_path):
+    code, out, error = stopped(
+        "evaluate", "greedy", "random", "--games", "100000", "--at-once", "2", "--json", "m.json"
+    )
+    assert (code, error.strip()) == (130, "")
+    assert "of 100000 games" in out
+    assert "95 % interval" in out
+    match = json.loads((tmp_path / "m.json").read_text())
+    assert f"stopped after {match['wins'] + match['draws'] + match['losses']} of" in out
+
+
+def test_a_stopped_ladder_shows_what_was_rated_and_keeps_it(stopped, run):
+    code, out, error = stopped("ladder", run.name, "--runs-dir", str(run.folder.parent))
+    assert (code, error.strip()) == (130, "")
+    assert "Elo above the random player" in out
+    assert "the same command goes on" in out
+    assert Ladder.load(run.folder / "ladder.json").results
