@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keisei.settings import ConfigError
-from keisei.worlds import WORLDS, Entity, World
+from keisei.worlds import WORLDS, Entity, World, make_environment
 from keisei.worlds.cleanup import Cleanup
 from keisei.worlds.stag_hunt import StagHunt
 from keisei.worlds.tag import Tag
@@ -214,3 +214,14 @@ def test_a_world_with_more_entities_than_a_byte_can_tell_apart_is_refused():
 
     with pytest.raises(ConfigError, match="more than 256"):
         Crowded()
+
+
+@pytest.mark.parametrize("name", ["copies", "seed"])
+def test_what_belongs_to_the_run_is_no_setting_of_its_world(name):
+    with pytest.raises(ConfigError, match=f"world_settings.{name}: .* set {name} instead"):
+        make_environment("tag", [f"world_settings.{name}=3"])
+
+
+def test_a_setting_that_a_world_refuses_is_named_with_its_value_and_where_all_are_listed():
+    with pytest.raises(ConfigError, match=r"world tag: pause: .*, not -1; gold: .* config tag"):
+        Tag(pause=-1, gold=3)
