@@ -8,7 +8,7 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from keisei.errors import KeiseiError
 from keisei.worlds import WORLDS, make_environment
-from keisei.worlds.pettingzoo_env import WorldEnv, parallel_env
+from keisei.worlds.pettingzoo_env import parallel_env
 from keisei.worlds.pettingzoo_world import PettingZooWorld
 
 SPREAD = "pettingzoo:mpe2.simple_spread_v3"
@@ -55,9 +55,26 @@ def test_every_world_passes_pettingzoos_own_test(name):
 
 def test_an_environment_shows_itself_as_text_and_as_a_picture():
     for mode, kind in (("ansi", str), ("rgb_array", np.ndarray), (None, type(None))):
-        env = WorldEnv("tag", render_mode=mode)
+        env = parallel_env("tag", render_mode=mode)
         env.reset(seed=1)
         assert isinstance(env.render(), kind)
+
+
+def test_without_a_seed_every_environment_has_a_chance_of_its_own():
+    starts = [parallel_env("treasure_hunt") for _ in range(2)]
+    first, second = (env.reset()[0]["agent_0"] for env in starts)
+    assert not np.array_equal(first, second)
+
+
+def test_a_seed_holds_until_another_one_is_given():
+    def episodes():
+        env = parallel_env("treasure_hunt")
+        return [env.reset(seed=seed)[0]["agent_0"] for seed in (1, None, 1)]
+
+    first, second = episodes(), episodes()
+    assert all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
+    assert np.array_equal(first[0], first[2])
+    assert not np.array_equal(first[0], first[1])
 
 
 @pytest.mark.parametrize("kind", ["double_dqn", "ppo"])
