@@ -77,6 +77,19 @@ def test_a_loaded_state_is_trained_in_its_own_way_whatever_was_trained_before(ma
         assert environment.groups[0].worker._chunk == chunk
 
 
+def test_a_training_under_way_is_not_lost_when_a_run_goes_on_in_the_plain_way(make):
+    beside, plain = make(ASYNC, "parallel.use_threads=true"), make("parallel.enabled=false")
+    beside.run_epoch()
+    kept = beside.state_dict()
+    plain.load_state_dict(kept)
+    again = plain.state_dict()["ready"]  # it may be kept once more before it is taken over
+    assert again.keys() == kept["ready"].keys() == {0, 1}
+    plain.run_experiment(1)
+    steps = [int(learner.state["steps"]) for _, learner in plain.learners]
+    assert steps == [8, 8]  # 2 epochs x 20 turns x 4 copies x 0.05
+    assert plain.state_dict()["ready"] == {}
+
+
 def test_every_mode_takes_as_many_training_steps(make):
     steps = []
     for options in (["parallel.enabled=false"], [], [ASYNC, "parallel.use_threads=true"]):
