@@ -22,8 +22,7 @@ from keisei.pool import Pool, open_ray_pool
 from keisei.training.metrics import MetricsReader
 from keisei.training.run import Run
 from keisei.worlds.config import load_world_config
-from keisei.worlds.registry import make_world
-from keisei.worlds.training import start_world_training
+from keisei.worlds.training import start_world_training, try_settings
 
 LAST_EPOCHS = 10  # whose mean is a run's result: one epoch alone varies
 
@@ -65,7 +64,7 @@ def sweep(
     outcomes: dict[tuple[str, ...], list[Outcome]] = {}
     jobs = [(combo, seed) for combo in combinations(vary) for seed in range(1, seeds + 1)]
     for combo, seed in jobs:  # what cannot be set is refused before anything is trained
-        make_world(load_world_config(world, None, [*overrides, *combo, f"seed={seed}"]))
+        try_settings(load_world_config(world, None, [*overrides, *combo, f"seed={seed}"]))
     runs_dir = Path(load_world_config(world, None, overrides).runs_dir).resolve()
     fixed = [*overrides, f"runs_dir={runs_dir}"]
     with _open_pool(ray) as pool:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from keisei.errors import KeiseiError
 from keisei.settings import ConfigError
 from keisei.worlds import WORLDS, Entity, World, make_environment
 from keisei.worlds.cleanup import Cleanup
@@ -214,6 +215,25 @@ def test_a_world_with_more_entities_than_a_byte_can_tell_apart_is_refused():
 
     with pytest.raises(ConfigError, match="more than 256"):
         Crowded()
+
+
+def test_a_river_and_an_orchard_that_touch_fit_and_both_are_whole():
+    world = started(Cleanup, height=9, width=12, river_width=4, orchard_width=6)
+    first_row = str(world).splitlines()[1]
+    assert set(first_row[1:5]) <= set("~%")
+    assert str(world).count(",") + str(world).count("A") >= 6 * 7
+    with pytest.raises(ConfigError, match=r"4 columns of river and 7 of orchard .* in 10"):
+        Cleanup(height=9, width=12, river_width=4, orchard_width=7)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [("copies=99", "the world has 2 already"), ("world_settings.height=9", "world_settings")],
+)
+def test_settings_that_a_ready_world_cannot_follow_are_refused(setting, said):
+    with pytest.raises(KeiseiError, match=said):
+        make_environment(Tag(copies=2), [setting])
+    make_environment(Tag(copies=2), ["copies=2", "seed=3"]).close()  # the seed is the agents'
 
 
 @pytest.mark.parametrize("name", ["copies", "seed"])
