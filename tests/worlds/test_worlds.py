@@ -161,6 +161,22 @@ def test_who_is_tagged_loses_what_the_tagger_gets_and_is_it_after_a_pause():
     assert do(world, "stay", "left", "stay") == [-1, 1, 0]
 
 
+@pytest.mark.parametrize("pause", [0, 1, 2, 5])
+def test_a_pause_counts_the_turn_of_the_tag(pause):
+    world = started(Tag, pillars=0, pause=pause, num_agents=2)
+    clear(world)
+    world.it[:] = 0
+    world._show_it()
+    world.begin_turn()
+    still = 0
+    got = do(world, "right", "left")  # the second acts in the same turn, after it was tagged
+    while got != ([0, 0] if pause == 0 else [-1, 1]):
+        still += 1
+        world.begin_turn()
+        got = do(world, "stay", "left")
+    assert still == pause
+
+
 def test_a_runner_cannot_tag():
     world = started(Tag, pillars=0, num_agents=3)
     clear(world)
