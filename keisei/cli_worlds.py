@@ -102,7 +102,10 @@ def sweep(
     ] = None,
     seeds: Annotated[int, typer.Option(help="Runs of each combination.", min=1)] = 3,
     override: Overrides = None,
-    name: Annotated[str, typer.Option(help="What the names of the runs begin with.")] = "sweep",
+    name: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="What the names of the runs begin with; sweep-WORLD if not given."),
+    ] = None,
     ray: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(metavar="auto|HOST:PORT", help="Train on this Ray cluster: docs/cluster.md."),

@@ -14,13 +14,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from keisei.config_schema import cores
 from keisei.errors import KeiseiError
 from keisei.evaluation.players import (
     GreedyPlayer,
@@ -130,7 +130,7 @@ def _make_engine(asked: Contestant) -> UsiPlayer:
     if not command:
         raise KeiseiError("usi: needs the command of an engine, as in usi:/usr/games/gpsusi")
     go = asked.settings.pop("go", "byoyomi 1000")
-    processes = int(asked.number("processes", os.cpu_count() or 1, 1, 256))
+    processes = int(asked.number("processes", cores(), 1, 256))
     options, asked.settings = asked.settings, {}  # the rest is the engine's own
     name = " ".join([Path(command[0]).name, go, *(f"{k}={v}" for k, v in options.items())])
     return UsiPlayer(command, go, name, options, processes, GRACE + _allowed_seconds(go))

@@ -5,7 +5,6 @@ Checkpoints are read without running code from them (see `keisei.training.checkp
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
+from keisei.config_schema import cores
 from keisei.shogi import PolicyOutputMapper, ShogiGame
 from keisei.shogi.actions import Turn
 from keisei.shogi.features import SIDE, Observations
@@ -138,5 +138,5 @@ def _load(path: Path) -> Trained:
     from keisei.training.trained import load_trained
 
     # A training may need the cores more; half of them is enough to play.
-    torch.set_num_threads(max(1, min(4, (os.cpu_count() or 1) // 2)))
+    torch.set_num_threads(max(1, min(4, cores() // 2)))
     return load_trained(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,7 +10,6 @@ from keisei.shogi.actions import Turn
 
 Kind = Literal["shogi", "world"]
 State = Literal["training", "stopped", "finished", "broken"]
-Count = Annotated[int, Field(ge=0)]
 
 
 class Message(BaseModel):
@@ -361,8 +360,3 @@ class LiveUpdate(Message):
     """The games being played now: the data of a `live` event."""
 
     games: list[LiveGame]
-
-
-def dump(message: Message) -> dict[str, Any]:
-    """As plain data, with the names that the page knows."""
-    return message.model_dump(mode="json", by_alias=True)

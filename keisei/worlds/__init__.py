@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from keisei.errors import KeiseiError
 from keisei.worlds.agents import Agent, make_agents
 from keisei.worlds.config import WorldRunConfig, load_world_config
 from keisei.worlds.environment import Environment, EpochResult
@@ -42,8 +43,14 @@ __all__ = [
 def make_environment(world: str | AnyWorld, overrides: Iterable[str] = ()) -> Environment:
     """A world with its agents, by name or ready-made, with settings such as "copies=128".
 
-    `parallel.enabled=false` gives the plain `Environment`.
+    `parallel.enabled=false` gives the plain `Environment`. A ready-made world has its copies and
+    settings already; `seed` is then that of its agents.
     """
-    name = world if isinstance(world, str) else world.name
-    config = load_world_config(name, overrides=overrides)
-    return build(config, world=None if isinstance(world, str) else world)
+    if isinstance(world, str):
+        return build(load_world_config(world, overrides=overrides))
+    config = load_world_config(world.name, overrides=overrides)
+    if "copies" in config.model_fields_set and config.copies != world.copies:
+        raise KeiseiError(f"copies={config.copies}, but the world has {world.copies} already")
+    if config.world_settings:
+        raise KeiseiError("world_settings: make the world with them, it is ready already")
+    return build(config, world=world)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from keisei.errors import KeiseiError
 from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.double_dqn import DoubleDQN
 from keisei.worlds.models import Ints, Learner, Model, RandomModel
@@ -45,6 +46,10 @@ class Agent:
 
 def make_agents(config: WorldRunConfig, world: AnyWorld) -> list[Agent]:
     """The agents of a run, each with a seed of its own."""
+    if len(config.agents) > world.num_agents:
+        raise KeiseiError(
+            f"agents: {len(config.agents)} are named, but {world.name} has {world.num_agents}"
+        )
     kinds = [config.agents[i % len(config.agents)] for i in range(world.num_agents)]
     return [Agent(i, _make_model(kind, i, config, world)) for i, kind in enumerate(kinds)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from keisei.worlds.world import Bools, Entity, Floats, Ints, World, WorldSettings
 
@@ -31,6 +31,15 @@ class CleanupSettings(WorldSettings):
     shared_reward: float = Field(
         0.0, ge=0, le=1, description="Share of every reward that all agents get in equal parts."
     )
+
+    @model_validator(mode="after")
+    def _both_fit(self) -> CleanupSettings:
+        if self.river_width + self.orchard_width > self.width - 2:
+            raise ValueError(
+                f"{self.river_width} columns of river and {self.orchard_width} of orchard do not "
+                f"fit beside each other in {self.width - 2} (the width without its walls)"
+            )
+        return self
 
 
 class Cleanup(World):

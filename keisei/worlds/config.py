@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, Optional
 
 from pydantic import Field, ValidationError
 
+from keisei.config_schema import cores
 from keisei.settings import ConfigError, Section, apply_override, explain, read_settings
 
 AgentKind = Literal["double_dqn", "ppo", "random"]
@@ -87,8 +87,8 @@ class ParallelWorldsConfig(Section):
         """How many learner threads or processes; one core is left for who collects meanwhile."""
         if self.num_workers is not None:
             return min(self.num_workers, agents)
-        cores = (os.cpu_count() or 1) - (1 if self.async_learning else 0)
-        return max(1, min(agents, cores))
+        free = cores() - (1 if self.async_learning else 0)
+        return max(1, min(agents, free))
 
 
 class WorldRunConfig(Section):

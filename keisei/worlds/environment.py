@@ -15,6 +15,7 @@ from keisei.worlds.agents import Agent
 from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.models import Ints, Learner
 from keisei.worlds.registry import AnyWorld
+from keisei.worlds.stack import assign, clone
 
 Self = TypeVar("Self", bound="Environment")
 
@@ -54,6 +55,7 @@ class Environment:
         self.returns = np.zeros(len(agents))
         self.losses: dict[int, float] = {}
         self.failed_trainings = 0
+        self._ready: dict[int, dict[str, Any]] = {}  # by agent: trained, but not yet taken over
         self.on_turn: Callable[[], None] | None = None  # for who wants to watch
 
     def __enter__(self: Self) -> Self:
@@ -137,6 +139,7 @@ class Environment:
 
     def train(self) -> None:
         """Let each learner take the training steps it is owed, one learner after another."""
+        self.finish()
         with self.trace.span("train", "learner"):
             for agent, learner in self.learners:
                 batches = learner.draw_due()
@@ -148,7 +151,15 @@ class Environment:
                 self.losses[agent.index] = float(trained.losses[0])
 
     def finish(self) -> None:
-        """Wait for what is still under way: here, nothing is."""
+        """Let the weights of the training that is done be those that act.
+
+        Here that is one of a `ParallelEnvironment` whose state was loaded, if any.
+        """
+        for agent, learner in self.learners:
+            if done := self._ready.pop(agent.index, None):
+                assign(learner.state, done["state"])
+                learner.note(done["failed"])
+                self.losses[agent.index] = done["loss"]
 
     def close(self) -> None:
         """Let go of everything."""
@@ -165,8 +176,11 @@ class Environment:
             "turn": self.turn,
             "losses": dict(self.losses),
             "failed_trainings": self.failed_trainings,
-            "ready": {},  # what only a ParallelEnvironment has
-            "plans": {},
+            "ready": {
+                agent: {**done, "state": clone(done["state"])}
+                for agent, done in self._ready.items()
+            },
+            "plans": {},  # what only a ParallelEnvironment has
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -177,3 +191,4 @@ class Environment:
         self.epoch, self.turn = state["epoch"], state["turn"]
         self.losses = dict(state["losses"])
         self.failed_trainings = state["failed_trainings"]
+        self._ready = dict(state["ready"])

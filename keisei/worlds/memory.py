@@ -88,12 +88,17 @@ class Buffer:
         return {**arrays, "size": self.size, "idx": self.idx}
 
     def load_buffer_snapshot(self, snapshot: dict[str, Any]) -> None:
-        """Become what the snapshot is of."""
+        """Become what the snapshot is of; in a smaller memory, the newest turns of it."""
+        size = snapshot["size"]
+        kept = min(size, self.capacity)
+        # Oldest first: where a ring of another size would begin, this one does not.
+        order = (np.arange(size) + snapshot["idx"]) % max(size, 1)
+        newest = order[size - kept :]
         for name, array in self.arrays.items():
-            if array.shape[1:] != snapshot[name].shape[1:] or snapshot["size"] > self.capacity:
+            if array.shape[1:] != snapshot[name].shape[1:]:
                 raise ValueError(f"a memory of {array.shape} cannot hold {snapshot[name].shape}")
-            array[: snapshot["size"]] = snapshot[name]
-        self.size, self.idx = snapshot["size"], snapshot["idx"]
+            array[:kept] = snapshot[name][newest]
+        self.size, self.idx = kept, kept % self.capacity
 
     def __len__(self) -> int:
         return self.size

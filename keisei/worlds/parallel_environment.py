@@ -23,7 +23,7 @@ from keisei.worlds.learning import HereLearning, ThreadLearning, TrainingFailed
 from keisei.worlds.memory import Arrays
 from keisei.worlds.models import Ints, Learner
 from keisei.worlds.registry import AnyWorld, make_world
-from keisei.worlds.stack import State, assign, clone, join, rows
+from keisei.worlds.stack import State, join, rows
 
 log = logging.getLogger(__name__)
 
@@ -98,9 +98,7 @@ class ParallelEnvironment(Environment):
         trace: Trace | None = None,
     ) -> None:
         super().__init__(world, agents, config, trace)
-        off = {"parallel_actions": False, "parallel_training": False, "async_learning": False}
-        given = config.parallel
-        self.parallel = given if given.enabled else given.model_copy(update=off)
+        self.parallel = config.parallel
         teams: dict[Algorithm, list[tuple[Agent, Learner]]] = {}
         for agent, learner in self.learners:
             teams.setdefault(learner.algorithm, []).append((agent, learner))
@@ -108,7 +106,6 @@ class ParallelEnvironment(Environment):
         # By team; formed at the first training, when there is data to measure with.
         self._groups: dict[int, list[Group]] = {}
         self._plans: dict[int, Plan] = {}  # by team; kept on resume
-        self._ready: dict[int, dict[str, Any]] = {}  # by agent: trained, but not yet taken over
 
     @property
     def groups(self) -> list[Group]:
@@ -167,11 +164,7 @@ class ParallelEnvironment(Environment):
     def finish(self) -> None:
         """Wait for the training under way, and let its weights be those that act."""
         self._await_all()
-        for agent, learner in self.learners:
-            if done := self._ready.pop(agent.index, None):
-                assign(learner.state, done["state"])
-                learner.note(done["failed"])
-                self.losses[agent.index] = done["loss"]
+        super().finish()
 
     def close(self) -> None:
         self._dissolve_groups()
@@ -246,15 +239,11 @@ class ParallelEnvironment(Environment):
         """As in `Environment`; a training under way is waited for, and kept but not taken over."""
         self._await_all()
         plans = {number: asdict(plan) for number, plan in self._plans.items()}
-        ready = {
-            agent: {**done, "state": clone(done["state"])} for agent, done in self._ready.items()
-        }
-        return {**super().state_dict(), "ready": ready, "plans": plans}
+        return {**super().state_dict(), "plans": plans}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._dissolve_groups()  # what was under way is of another past
         super().load_state_dict(state)
-        self._ready = dict(state["ready"])
         # Measured anew, they might change the last bits of the weights.
         self._plans = {number: Plan(**plan) for number, plan in state["plans"].items()}
 

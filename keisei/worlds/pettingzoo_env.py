@@ -14,15 +14,15 @@ from keisei.worlds.registry import find_world
 from keisei.worlds.world import World
 
 
-def parallel_env(name: str, **settings: Any) -> WorldEnv:
-    """One copy of a world, by name.
+def parallel_env(name: str, render_mode: str | None = None, **settings: Any) -> WorldEnv:
+    """One copy of a world, by name; `render_mode` is ansi or rgb_array, for `render()`.
 
     >>> env = parallel_env("treasure_hunt", num_agents=3)
     >>> observations, infos = env.reset(seed=1)
     >>> observations["agent_2"].shape  # planes of the 9 x 9 cells it sees
     (6, 9, 9)
     """
-    return WorldEnv(name, settings)
+    return WorldEnv(name, settings, render_mode)
 
 
 class WorldEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no types
@@ -37,6 +37,7 @@ class WorldEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no types
         self._class, self._settings = find_world(name), dict(settings or {})
         self.render_mode = render_mode
         self._world = self._class(1, 0, **self._settings)
+        self._seeded = False
         self.possible_agents = [f"agent_{i}" for i in range(self._world.num_agents)]
         self.agents: list[str] = []
         size = 2 * self._world.settings.vision + 1
@@ -60,9 +61,15 @@ class WorldEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no types
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, npt.NDArray[np.float32]], dict[str, dict[str, Any]]]:
-        """A new episode; without a seed, one that goes on from the random stream of before."""
+        """A new episode; without a seed, one that goes on from the random stream of before.
+
+        If there was none before, one is drawn: environments side by side must not be the same.
+        """
+        if seed is None and not self._seeded:
+            seed = int(np.random.default_rng().integers(2**31))
         if seed is not None:
             self._world = self._class(1, seed, **self._settings)
+            self._seeded = True
         self._world.reset()
         self._world.begin_turn()
         self.agents = list(self.possible_agents)

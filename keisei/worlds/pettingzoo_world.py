@@ -13,18 +13,28 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
+from pydantic import Field
 
 from keisei.errors import KeiseiError
 from keisei.random_streams import RandomStreams
+from keisei.settings import Section
 from keisei.worlds.view import View
-from keisei.worlds.world import Bools, Floats, Ints
+from keisei.worlds.world import Bools, Floats, Ints, read_world_settings
+
+
+class PettingZooSettings(Section):
+    """What is ours to say; all other settings are the environment's own."""
+
+    max_turns: int = Field(100, ge=1, description="Turns of an epoch.")
 
 
 class PettingZooWorld:
     """Copies of an environment, stepped one after another; agents are those of its list.
 
-    An environment that ends begins a new episode at once, and `done` says so. All agents act at the
-    same time, so there is no sequential order of turns.
+    An environment that ends begins a new episode at once, and `done` says so. All agents begin, act
+    and end together: there is no sequential order of turns, and who leaves before the others is an
+    error, because nothing could be learned from turns in which it is not there.
     """
 
     def __init__(
@@ -35,12 +45,15 @@ class PettingZooWorld:
         max_turns: int = 100,
         name: str = "pettingzoo",
     ) -> None:
-        self.name, self.copies, self.max_turns = name, copies, max_turns
+        ours = read_world_settings(PettingZooSettings, name, {"max_turns": max_turns})
+        self.name, self.copies, self.max_turns = name, copies, ours.max_turns
         self.envs = [make() for _ in range(copies)]
         self.streams = RandomStreams(seed, copies)
         self.names = list(self.envs[0].possible_agents)
         self.num_agents = len(self.names)
-        self.num_actions = [self._count_actions(agent) for agent in self.names]
+        actions = [self._actions(agent) for agent in self.names]
+        self.num_actions = [int(space.n) for space in actions]
+        self._first_actions = [int(space.start) for space in actions]  # ours begin at 0
         self.views = [self._view(agent) for agent in self.names]
         self.turn = 0
         self.populated = False
@@ -60,7 +73,10 @@ class PettingZooWorld:
 
     def pov(self, agent: int | None = None) -> Any:
         """What an agent sees [copies, ...], or a list of what each agent sees."""
-        return list(self._seen) if agent is None else self._seen[agent]
+        # Copies: a step writes into these arrays, and what was seen before it is still needed.
+        if agent is None:
+            return [seen.copy() for seen in self._seen]
+        return self._seen[agent].copy()
 
     def act(self, agent: int, actions: Ints) -> None:
         """Refused: here all act at the same time."""
@@ -79,16 +95,22 @@ class PettingZooWorld:
         rewards: Floats = np.zeros(actions.shape, np.float32)
         dones: Bools = np.zeros(actions.shape, np.bool_)
         for copy, env in enumerate(self.envs):
-            chosen = {name: int(actions[self.names.index(name), copy]) for name in env.agents}
-            seen, got, terminated, truncated, _ = env.step(chosen)
+            chosen = [
+                first + int(action)
+                for first, action in zip(self._first_actions, actions[:, copy], strict=True)
+            ]
+            seen, got, terminated, truncated, _ = env.step(
+                dict(zip(self.names, chosen, strict=True))
+            )
             for i, name in enumerate(self.names):
                 rewards[i, copy] = got.get(name, 0.0)
-                # Who has left is done as well: nothing more comes.
+                # Who is not named any more has left.
                 dones[i, copy] = terminated.get(name, True) or truncated.get(name, True)
-                if name in seen:
-                    self._seen[i][copy] = seen[name]
-            if not env.agents:
+            if dones[:, copy].all():
                 self._reset(copy)
+            else:
+                self._refuse_leavers(dones[:, copy])
+                self._see(copy, seen)
         if self.turn >= self.max_turns:
             dones[:] = True
         return rewards, dones
@@ -110,14 +132,27 @@ class PettingZooWorld:
     def _reset(self, copy: int) -> None:
         seed = int(self.streams.uniform_of(copy) * 2**31)
         seen, _ = self.envs[copy].reset(seed=seed)
+        self._see(copy, seen)
+
+    def _see(self, copy: int, seen: dict[str, Any]) -> None:
         for i, name in enumerate(self.names):
+            if name not in seen:
+                raise KeiseiError(f"{self.name}: {name} is in its list of agents, but sees nothing")
             self._seen[i][copy] = seen[name]
 
-    def _count_actions(self, agent: str) -> int:
-        count = getattr(self.envs[0].action_space(agent), "n", None)
-        if count is None:
-            raise KeiseiError(f"{self.name}: the actions of {agent} are not discrete")
-        return int(count)
+    def _refuse_leavers(self, left: Bools) -> None:
+        if left.any():
+            leaver, stayer = self.names[left.argmax()], self.names[left.argmin()]
+            raise KeiseiError(
+                f"{self.name}: {leaver} left the episode in turn {self.turn}, before {stayer}; "
+                "agents can learn only where all end together"
+            )
+
+    def _actions(self, agent: str) -> spaces.Discrete:
+        space = self.envs[0].action_space(agent)
+        if not isinstance(space, spaces.Discrete):
+            raise KeiseiError(f"{self.name}: the actions of {agent} are not discrete: {space}")
+        return space
 
     def _view(self, agent: str) -> View:
         space = self.envs[0].observation_space(agent)
@@ -126,13 +161,25 @@ class PettingZooWorld:
         return View(tuple(space.shape), np.dtype(space.dtype))
 
 
-def load_pettingzoo(module: str, copies: int, seed: int, **settings: Any) -> PettingZooWorld:
+def load_pettingzoo(
+    module: str, copies: int, seed: int, settings: dict[str, Any]
+) -> PettingZooWorld:
     """The world of a module with a `parallel_env`, such as `mpe2.simple_spread_v3`."""
+    if not module:
+        raise KeiseiError("say which module, such as pettingzoo:mpe2.simple_spread_v3")
     try:
         make = importlib.import_module(module).parallel_env
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, TypeError) as error:  # TypeError: a name such as .x
         raise KeiseiError(f"{module} has no PettingZoo environment: {error}") from None
-    max_turns = int(settings.pop("max_turns", 100))
-    return PettingZooWorld(
-        lambda: make(**settings), copies, seed, max_turns, f"pettingzoo:{module}"
-    )
+    ours = {name: settings[name] for name in PettingZooSettings.model_fields if name in settings}
+    theirs = {name: value for name, value in settings.items() if name not in ours}
+    name = f"pettingzoo:{module}"
+
+    def make_one() -> Any:
+        try:
+            return make(**theirs)
+        except Exception as error:  # others' code: it may raise anything
+            reason = " ".join(str(error).split())
+            raise KeiseiError(f"{name} cannot be made with {theirs}: {reason}") from error
+
+    return PettingZooWorld(make_one, copies, seed, name=name, **ours)

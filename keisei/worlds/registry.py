@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from keisei.errors import KeiseiError
+from keisei.settings import ConfigError
 from keisei.worlds.cleanup import Cleanup
 from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.pettingzoo_world import PettingZooWorld, load_pettingzoo
@@ -32,7 +33,16 @@ def make_world(config: WorldRunConfig) -> AnyWorld:
     >>> make_world(WorldRunConfig(world="treasure_hunt", copies=3)).copies
     3
     """
+    settings = config.world_settings
+    for name in ("copies", "seed"):
+        if name in settings:
+            raise ConfigError(f"world_settings.{name}: it is the run's: set {name} instead")
     kind, colon, module = config.world.partition(":")
     if colon and kind == "pettingzoo":
-        return load_pettingzoo(module, config.copies, config.seed, **config.world_settings)
-    return find_world(config.world)(config.copies, config.seed, **config.world_settings)
+        if config.turn_order == "sequential":
+            raise KeiseiError(
+                f"{config.world}: in a PettingZoo world all agents act at once: "
+                "set turn_order=simultaneous"
+            )
+        return load_pettingzoo(module, config.copies, config.seed, settings)
+    return find_world(config.world)(config.copies, config.seed, **settings)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import yaml
 from rich.console import Console
@@ -21,15 +22,15 @@ from keisei.errors import KeiseiError
 from keisei.pool import Pool, open_ray_pool
 from keisei.training.metrics import MetricsReader
 from keisei.training.run import Run
-from keisei.worlds.config import load_world_config
-from keisei.worlds.registry import make_world
-from keisei.worlds.training import start_world_training
+from keisei.worlds.config import WorldRunConfig, load_world_config
+from keisei.worlds.training import start_world_training, try_settings
 
+MAY_CHANGE = {"epochs", "runs_dir"}  # when a sweep goes on
 LAST_EPOCHS = 10  # whose mean is a run's result: one epoch alone varies
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunResult:
     """What the agents of a run got in the end, on average, beside random ones."""
 
     result: float
@@ -56,31 +57,34 @@ def sweep(
     vary: Sequence[str],
     seeds: int,
     overrides: Sequence[str],
-    name: str,
+    name: str | None = None,
     ray: str | None = None,
     json_file: Path | None = None,
 ) -> None:
     """Train all runs, here one after another or on a cluster side by side, and show what came."""
     console = Console()
-    outcomes: dict[tuple[str, ...], list[Outcome]] = {}
+    name = name or f"sweep-{world.replace(':', '-')}"
+    results: dict[tuple[str, ...], list[RunResult]] = {}
     jobs = [(combo, seed) for combo in combinations(vary) for seed in range(1, seeds + 1)]
     for combo, seed in jobs:  # what cannot be set is refused before anything is trained
-        make_world(load_world_config(world, None, [*overrides, *combo, f"seed={seed}"]))
+        config = load_world_config(world, None, [*overrides, *combo, f"seed={seed}"])
+        try_settings(config)
+        _refuse_others(Path(config.runs_dir) / run_name(name, combo, seed), config)
     runs_dir = Path(load_world_config(world, None, overrides).runs_dir).resolve()
     fixed = [*overrides, f"runs_dir={runs_dir}"]
     with _open_pool(ray) as pool:
         for combo, seed in jobs:
             settings = [*fixed, *combo, f"seed={seed}"]
             pool.submit((combo, seed), world, settings, run_name(name, combo, seed))
-        for (combo, seed), outcome in pool.finished(wait_for_all=True):
-            outcomes.setdefault(combo, []).append(outcome)
+        for (combo, seed), result in pool.finished(wait_for_all=True):
+            results.setdefault(combo, []).append(result)
             shown = " ".join([*combo, f"seed={seed}"])
-            console.print(f"{shown}: return {outcome.result:.2f}", highlight=False)
-    console.print(_table(world, outcomes))
+            console.print(f"{shown}: return {result.result:.2f}", highlight=False)
+    console.print(_table(world, results))
     if json_file:
         rows = [
             {"settings": combo, "returns": [o.result for o in found], "random": found[0].random}
-            for combo, found in outcomes.items()
+            for combo, found in results.items()
         ]
         json_file.write_text(json.dumps(rows, indent=2) + "\n")
 
@@ -91,10 +95,14 @@ def run_name(name: str, combo: Sequence[str], seed: int) -> str:
     >>> run_name("try", ["double_dqn.learning_rate=1e-3"], 2)
     'try-learning_rate=1e-3-seed=2'
     """
-    return "-".join([name, *(one.rpartition(".")[2] for one in combo), f"seed={seed}"])
+    special = []
+    for one in combo:
+        setting, _, value = one.partition("=")
+        special.append(f"{setting.rpartition('.')[2]}={value}")
+    return "-".join([name, *special, f"seed={seed}"])
 
 
-def train_one(world: str, settings: Sequence[str], name: str) -> Outcome:
+def train_one(world: str, settings: Sequence[str], name: str) -> RunResult:
     """Train a run, or go on with it, or only read what came of it."""
     config = load_world_config(world, None, settings)
     folder = Path(config.runs_dir) / name
@@ -105,9 +113,33 @@ def train_one(world: str, settings: Sequence[str], name: str) -> Outcome:
     if _epochs_of(folder) < config.epochs:
         raise KeiseiError(f"the sweep was stopped in {name}; the same command goes on with it")
     with MetricsReader(Run(folder).metrics_path) as metrics:
-        returns = [value for _, value in metrics.series("return")]
+        returns = [value for _, value in metrics.series("return")][: config.epochs]
         random = yaml.safe_load(metrics.meta("random_return") or "[0.0]")
-    return Outcome(statistics.fmean(returns[-LAST_EPOCHS:]), statistics.fmean(random))
+    return RunResult(statistics.fmean(returns[-LAST_EPOCHS:]), statistics.fmean(random))
+
+
+def _refuse_others(folder: Path, config: WorldRunConfig) -> None:
+    """Refuse a folder whose run has other settings: its result would pass for that of these."""
+    if not folder.exists():
+        return
+    there = _flat(load_world_config(None, Run(folder).config_path).model_dump())
+    here = _flat(config.model_dump())
+    for setting in here | there:
+        one, other = there.get(setting, "not set"), here.get(setting, "not set")
+        if one != other and setting not in MAY_CHANGE:
+            raise KeiseiError(
+                f"{folder} is a run with other settings: {setting} is {one} there, and {other} "
+                "here; give the sweep another --name, or move the folder away"
+            )
+
+
+def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """All settings by their full names, such as `double_dqn.gamma`."""
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        full = f"{prefix}{name}"
+        flat |= _flat(value, f"{full}.") if isinstance(value, dict) else {full: value}
+    return flat
 
 
 def _epochs_of(folder: Path) -> int:
@@ -119,7 +151,7 @@ def _epochs_of(folder: Path) -> int:
 
 
 @contextlib.contextmanager
-def _open_pool(ray: str | None) -> Iterator[Pool[tuple[tuple[str, ...], int], Outcome]]:
+def _open_pool(ray: str | None) -> Iterator[Pool[tuple[tuple[str, ...], int], RunResult]]:
     if ray is None:
         yield Pool(train_one)
     else:
@@ -127,16 +159,16 @@ def _open_pool(ray: str | None) -> Iterator[Pool[tuple[tuple[str, ...], int], Ou
             yield pool
 
 
-def _table(world: str, outcomes: dict[tuple[str, ...], list[Outcome]]) -> Table:
+def _table(world: str, results: dict[tuple[str, ...], list[RunResult]]) -> Table:
     table = Table(title=f"{world}: mean return of an agent in its last {LAST_EPOCHS} epochs")
     for column in ("settings", "mean", "least", "most", "random", "runs"):
         table.add_column(column, justify="left" if column == "settings" else "right")
     best_first = sorted(
-        outcomes.items(), key=lambda item: -statistics.fmean(o.result for o in item[1])
+        results.items(), key=lambda item: -statistics.fmean(o.result for o in item[1])
     )
     for combo, found in best_first:
-        results = [outcome.result for outcome in found]
-        numbers = (statistics.fmean(results), min(results), max(results), found[0].random)
+        returns = [one.result for one in found]
+        numbers = (statistics.fmean(returns), min(returns), max(returns), found[0].random)
         shown = " ".join(combo) or "as they are"
-        table.add_row(shown, *(f"{number:.2f}" for number in numbers), str(len(results)))
+        table.add_row(shown, *(f"{number:.2f}" for number in numbers), str(len(returns)))
     return table

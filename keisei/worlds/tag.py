@@ -17,7 +17,11 @@ class TagSettings(WorldSettings):
     height: int = Field(13, ge=5, le=200, description="Rows of the grid, walls included.")
     width: int = Field(13, ge=5, le=200, description="Columns of the grid, walls included.")
     pillars: int = Field(8, ge=0, description="Walls within the field, to hide behind.")
-    pause: int = Field(5, ge=0, description="Turns that who was tagged must stand still.")
+    pause: int = Field(
+        5,
+        ge=0,
+        description="Turns that who was tagged must stand still; that of the tag is the first.",
+    )
 
 
 class Tag(World):

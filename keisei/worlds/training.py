@@ -36,7 +36,6 @@ from keisei.worlds.curves import draw_returns
 from keisei.worlds.display import Lines, make_display
 from keisei.worlds.environment import EpochResult
 from keisei.worlds.parallel_environment import build
-from keisei.worlds.registry import make_world
 
 log = logging.getLogger(__name__)
 
@@ -161,6 +160,12 @@ def measure_random(config: WorldRunConfig) -> list[float]:
     return [float(value) for value in returns]
 
 
+def try_settings(config: WorldRunConfig) -> None:
+    """Refuse what cannot be run, before there is a folder of it."""
+    with build(config.model_copy(update={"copies": 1})) as environment:
+        environment.world.reset()  # things that do not fit are seen only now
+
+
 def start_world_training(
     world: str | None,
     config_file: Path | None,
@@ -174,7 +179,7 @@ def start_world_training(
         if world is None:
             raise KeiseiError("say which world: `keisei worlds list` names them")
         config = load_world_config(world, config_file, overrides)
-        make_world(config)  # before there is a folder: unknown worlds and settings are refused
+        try_settings(config)
         run = Run.create(Path(config.runs_dir), name, to_yaml(config))
         return WorldTraining(config, run, trace_file).train()
     if world or config_file or name:

@@ -25,20 +25,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field, ValidationError
 
 from keisei.random_streams import RandomStreams
-from keisei.settings import ConfigError, Section
+from keisei.settings import ConfigError, Section, explain
 from keisei.worlds.view import View
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 Codes = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
+
+SomeSettings = TypeVar("SomeSettings", bound=Section)
 
 STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
@@ -65,6 +67,18 @@ class WorldSettings(Section):
     max_turns: int = Field(100, ge=1, description="Turns of an episode.")
 
 
+def read_world_settings(
+    kind: type[SomeSettings], world: str, given: dict[str, Any]
+) -> SomeSettings:
+    """The settings of a world; what cannot be used is refused with the world's name."""
+    try:
+        return kind(**given)
+    except ValidationError as error:
+        lines = "; ".join(explain(e) for e in error.errors())
+        lines = lines.replace("`keisei config`", f"`keisei worlds config {world}`")
+        raise ConfigError(f"world {world}: {lines}") from None
+
+
 class World:
     """The base of all grid worlds; see the module's text for how to write one."""
 
@@ -75,12 +89,7 @@ class World:
     state_names: ClassVar[tuple[str, ...]] = ("grid", "positions", "bodies")  # for checkpoints
 
     def __init__(self, copies: int = 1, seed: int = 0, **settings: Any) -> None:
-        try:
-            self.settings = self.Settings(**settings)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise ConfigError(f"world {self.name}: {where}: {first['msg']}") from None
+        self.settings = read_world_settings(self.Settings, self.name, settings)
         self.copies = copies
         self.num_agents = self.settings.num_agents
         self.max_turns = self.settings.max_turns

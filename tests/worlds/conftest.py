@@ -5,7 +5,7 @@ from keisei.worlds import make_environment
 
 SMALL = [
     "copies=4",
-    "world_settings={height: 9, width: 9, vision: 2, max_turns: 20}",
+    "world_settings={height: 9, width: 11, vision: 2, max_turns: 20}",
     "double_dqn.hidden=[16]",
     "double_dqn.batch_size=8",
     "double_dqn.replay_ratio=0.05",

@@ -1,9 +1,12 @@
 """The same trajectories and weights in every mode."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
 
+from keisei.worlds.config import ParallelWorldsConfig
 from keisei.worlds.stack import clone
 from tests.worlds.conftest import same, trajectory, weights_of
 
@@ -75,6 +78,30 @@ def test_a_loaded_state_is_trained_in_its_own_way_whatever_was_trained_before(ma
         environment.load_state_dict(state)
         environment.run_experiment(1)
         assert environment.groups[0].worker._chunk == chunk
+
+
+def test_a_training_under_way_is_not_lost_when_a_run_goes_on_in_the_plain_way(make):
+    beside, plain = make(ASYNC, "parallel.use_threads=true"), make("parallel.enabled=false")
+    beside.run_epoch()
+    kept = beside.state_dict()
+    plain.load_state_dict(kept)
+    again = plain.state_dict()["ready"]  # it may be kept once more before it is taken over
+    assert again.keys() == kept["ready"].keys() == {0, 1}
+    plain.run_experiment(1)
+    steps = [int(learner.state["steps"]) for _, learner in plain.learners]
+    assert steps == [8, 8]  # 2 epochs x 20 turns x 4 copies x 0.05
+    assert plain.state_dict()["ready"] == {}
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system has no affinity")
+def test_learners_are_as_many_as_the_cores_that_the_process_may_use():
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert ParallelWorldsConfig().workers_for(8) == 1
+    finally:
+        os.sched_setaffinity(0, before)
+    assert ParallelWorldsConfig().workers_for(1000) == len(before)
 
 
 def test_every_mode_takes_as_many_training_steps(make):

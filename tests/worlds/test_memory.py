@@ -37,6 +37,24 @@ def test_a_snapshot_does_not_change_and_restores_the_memory():
         assert np.array_equal(array, expected[name])
 
 
+@pytest.mark.parametrize("turns", [0, 1, 3, 5, 7, 10])
+@pytest.mark.parametrize("capacity", [2, 4, 5, 6, 20])
+def test_a_memory_of_another_size_keeps_the_newest_turns_in_their_order(turns, capacity):
+    memory = filled(0, capacity)
+    memory.load_buffer_snapshot(filled(turns).get_buffer_snapshot())
+    kept = min(turns, 5, capacity)
+    assert memory.newest(len(memory))["action"][:, 0].tolist() == list(range(turns - kept, turns))
+    for turn in range(turns, turns + 9):
+        memory.add([[turn], [turn]], [turn, turn], [turn, turn], [False, False])
+        newest = memory.newest(len(memory))["action"][:, 0].tolist()
+        assert newest == list(range(turn + 1 - min(kept + turn + 1 - turns, capacity), turn + 1))
+
+
+def test_a_memory_of_other_copies_is_refused():
+    with pytest.raises(ValueError, match="cannot hold"):
+        Buffer(5, copies=3, shape=(1,)).load_buffer_snapshot(filled(7).get_buffer_snapshot())
+
+
 def feed_from_threads(memory, threads=2, turns=2000):
     problems = []
 

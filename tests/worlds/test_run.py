@@ -189,6 +189,25 @@ def test_what_a_user_gets_wrong_is_one_line_and_exit_code_2(keisei, arguments, s
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("world", "setting", "said"),
+    [
+        ("treasure_hunt", "world_settings.start_things=10000", "10000 things do not fit"),
+        ("tag", "world_settings.pillars=119", "do not fit on 121 cells"),
+        ("tag", "agents=[ppo, ppo, ppo, ppo, random]", "agents: 5 are named, but tag has 4"),
+        ("cleanup", "world_settings.river_width=30", "do not fit beside each other"),
+        ("cleanup", "world_settings.orchard_width=30", "do not fit beside each other"),
+        ("pettingzoo:mpe2.simple_spread_v3", "turn_order=sequential", "turn_order=simultaneous"),
+    ],
+)
+@pytest.mark.parametrize("command", ["train", "sweep"])
+def test_settings_that_are_refused_leave_no_run(keisei, tmp_path, command, world, setting, said):
+    done = keisei(command, world, "-o", setting, "-o", "epochs=1", "-o", "copies=2")
+    assert done.exit_code == 2
+    assert said in " ".join(done.stderr.split())
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_all_worlds_are_listed_and_their_settings_described(keisei):
     shown = keisei("list").stdout
     assert all(name in shown for name in ("treasure_hunt", "cleanup", "tag", "stag_hunt"))

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from keisei.errors import KeiseiError
 from keisei.settings import ConfigError
-from keisei.worlds import WORLDS, Entity, World
+from keisei.worlds import WORLDS, Entity, World, make_environment
 from keisei.worlds.cleanup import Cleanup
 from keisei.worlds.stag_hunt import StagHunt
 from keisei.worlds.tag import Tag
@@ -160,6 +161,22 @@ def test_who_is_tagged_loses_what_the_tagger_gets_and_is_it_after_a_pause():
     assert do(world, "stay", "left", "stay") == [-1, 1, 0]
 
 
+@pytest.mark.parametrize("pause", [0, 1, 2, 5])
+def test_a_pause_counts_the_turn_of_the_tag(pause):
+    world = started(Tag, pillars=0, pause=pause, num_agents=2)
+    clear(world)
+    world.it[:] = 0
+    world._show_it()
+    world.begin_turn()
+    still = 0
+    got = do(world, "right", "left")  # the second acts in the same turn, after it was tagged
+    while got != ([0, 0] if pause == 0 else [-1, 1]):
+        still += 1
+        world.begin_turn()
+        got = do(world, "stay", "left")
+    assert still == pause
+
+
 def test_a_runner_cannot_tag():
     world = started(Tag, pillars=0, num_agents=3)
     clear(world)
@@ -214,3 +231,33 @@ def test_a_world_with_more_entities_than_a_byte_can_tell_apart_is_refused():
 
     with pytest.raises(ConfigError, match="more than 256"):
         Crowded()
+
+
+def test_a_river_and_an_orchard_that_touch_fit_and_both_are_whole():
+    world = started(Cleanup, height=9, width=12, river_width=4, orchard_width=6)
+    first_row = str(world).splitlines()[1]
+    assert set(first_row[1:5]) <= set("~%")
+    assert str(world).count(",") + str(world).count("A") >= 6 * 7
+    with pytest.raises(ConfigError, match=r"4 columns of river and 7 of orchard .* in 10"):
+        Cleanup(height=9, width=12, river_width=4, orchard_width=7)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [("copies=99", "the world has 2 already"), ("world_settings.height=9", "world_settings")],
+)
+def test_settings_that_a_ready_world_cannot_follow_are_refused(setting, said):
+    with pytest.raises(KeiseiError, match=said):
+        make_environment(Tag(copies=2), [setting])
+    make_environment(Tag(copies=2), ["copies=2", "seed=3"]).close()  # the seed is the agents'
+
+
+@pytest.mark.parametrize("name", ["copies", "seed"])
+def test_what_belongs_to_the_run_is_no_setting_of_its_world(name):
+    with pytest.raises(ConfigError, match=f"world_settings.{name}: .* set {name} instead"):
+        make_environment("tag", [f"world_settings.{name}=3"])
+
+
+def test_a_setting_that_a_world_refuses_is_named_with_its_value_and_where_all_are_listed():
+    with pytest.raises(ConfigError, match=r"world tag: pause: .*, not -1; gold: .* config tag"):
+        Tag(pause=-1, gold=3)
