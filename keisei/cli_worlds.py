@@ -23,6 +23,7 @@ def list_worlds() -> None:
     for name, world in WORLDS.items():
         typer.echo(f"{name:<18} {(world.__doc__ or '').strip().splitlines()[0]}")
     typer.echo("pettingzoo:MODULE  Any PettingZoo ParallelEnv with discrete actions")
+    typer.echo("MODULE:CLASS       A world of your own: docs/worlds/tutorial.md")
 
 
 @worlds.command()
@@ -31,10 +32,10 @@ def config(world: Annotated[str, typer.Argument(help="A world.")] = "treasure_hu
     from keisei.cli import readable_errors
     from keisei.config_schema import describe
     from keisei.worlds.config import WorldRunConfig
-    from keisei.worlds.registry import find_world
+    from keisei.worlds.registry import default_settings
 
     with readable_errors():
-        own = describe(find_world(world).Settings(), indent=1)
+        own = describe(default_settings(world), indent=1)
     typer.echo(describe(WorldRunConfig(world=world)))
     typer.echo(f"# world_settings of {world}:\n{own}")
 

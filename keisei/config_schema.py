@@ -353,5 +353,6 @@ def describe(section: Section | None = None, indent: int = 0) -> str:
             allowed = (
                 f" ({choices})" if getattr(field.annotation, "__origin__", None) is Literal else ""
             )
-            lines += [f"{pad}# {field.description}{allowed}", f"{pad}{name}: {text}"]
+            about = f"{field.description or ''}{allowed}"
+            lines += [f"{pad}# {about}"] * bool(about) + [f"{pad}{name}: {text}"]
     return "\n".join(lines)

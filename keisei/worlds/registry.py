@@ -1,16 +1,17 @@
-"""The example worlds by name."""
+"""Worlds by name: the examples, `pettingzoo:MODULE`, and `MODULE:CLASS` of the user's own."""
 
 from __future__ import annotations
 
 from keisei.errors import KeiseiError
-from keisei.settings import ConfigError
+from keisei.settings import ConfigError, Section
 from keisei.worlds.cleanup import Cleanup
 from keisei.worlds.config import WorldRunConfig
-from keisei.worlds.pettingzoo_world import PettingZooWorld, load_pettingzoo
+from keisei.worlds.own_world import load_own_world
+from keisei.worlds.pettingzoo_world import PettingZooSettings, PettingZooWorld, load_pettingzoo
 from keisei.worlds.stag_hunt import StagHunt
 from keisei.worlds.tag import Tag
 from keisei.worlds.treasure_hunt import TreasureHunt
-from keisei.worlds.world import World
+from keisei.worlds.world import World, read_world_settings
 
 AnyWorld = World | PettingZooWorld
 
@@ -19,16 +20,25 @@ WORLDS = {world.name: world for world in _EXAMPLES}
 
 
 def find_world(name: str) -> type[World]:
-    """The class of a world."""
-    if name not in WORLDS:
-        raise KeiseiError(
-            f"there is no world {name!r}: choose {', '.join(WORLDS)}, or pettingzoo:MODULE"
-        )
-    return WORLDS[name]
+    """The class of a grid world: an example, or one of the user's own."""
+    if name in WORLDS:
+        return WORLDS[name]
+    if ":" in name and not _is_pettingzoo(name):
+        return load_own_world(name)
+    raise KeiseiError(
+        f"there is no world {name!r}: choose {', '.join(WORLDS)}, pettingzoo:MODULE, "
+        "or MODULE:CLASS of your own"
+    )
+
+
+def default_settings(name: str) -> Section:
+    """A world's own settings, as they are if nothing is said."""
+    kind = PettingZooSettings if _is_pettingzoo(name) else find_world(name).Settings
+    return read_world_settings(kind, name, {})
 
 
 def make_world(config: WorldRunConfig) -> AnyWorld:
-    """The world of a run: one of the examples, or `pettingzoo:MODULE`.
+    """The world of a run.
 
     >>> make_world(WorldRunConfig(world="treasure_hunt", copies=3)).copies
     3
@@ -37,12 +47,16 @@ def make_world(config: WorldRunConfig) -> AnyWorld:
     for name in ("copies", "seed"):
         if name in settings:
             raise ConfigError(f"world_settings.{name}: it is the run's: set {name} instead")
-    kind, colon, module = config.world.partition(":")
-    if colon and kind == "pettingzoo":
+    if _is_pettingzoo(config.world):
         if config.turn_order == "sequential":
             raise KeiseiError(
                 f"{config.world}: in a PettingZoo world all agents act at once: "
                 "set turn_order=simultaneous"
             )
+        module = config.world.partition(":")[2]
         return load_pettingzoo(module, config.copies, config.seed, settings)
     return find_world(config.world)(config.copies, config.seed, **settings)
+
+
+def _is_pettingzoo(name: str) -> bool:
+    return name.startswith("pettingzoo:")

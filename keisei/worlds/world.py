@@ -89,7 +89,7 @@ class World:
     state_names: ClassVar[tuple[str, ...]] = ("grid", "positions", "bodies")  # for checkpoints
 
     def __init__(self, copies: int = 1, seed: int = 0, **settings: Any) -> None:
-        self.settings = read_world_settings(self.Settings, self.name, settings)
+        self.settings = read_world_settings(self.Settings, self._command_name(), settings)
         self.copies = copies
         self.num_agents = self.settings.num_agents
         self.max_turns = self.settings.max_turns
@@ -269,6 +269,12 @@ class World:
         return "\n".join("".join(cell[-1].letter for cell in row) for row in rows)
 
     # -- setting up ----------------------------------------------------------------------------
+
+    def _command_name(self) -> str:
+        """What commands call this world: those that others wrote have a module before it."""
+        kind = type(self)
+        ours = kind.__module__.startswith("keisei.worlds.")
+        return self.name if ours else f"{kind.__module__}:{kind.__name__}"
 
     def _number_entities(self) -> None:
         """Give each entity a number, so that sums over layers tell all of a cell's entities."""

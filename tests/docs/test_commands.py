@@ -16,6 +16,7 @@ import typer
 
 from keisei.cli import app
 from keisei.shogi.records import read_record, write_record
+from tests.conftest import HARVEST
 from tests.docs.pages import PAGES, ROOT, blocks, commands, name_of, named_commands
 from tests.docs.rules import (
     ONE_PROCESS,
@@ -108,8 +109,9 @@ HOW = {"run": run, "serve": serve, "usi": usi, "keys": keys}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder as a reader has it after some days: the source's files, small runs, and games."""
+    """What a reader has after some days: the source's files, small runs, games, an own world."""
     folder = tmp_path_factory.mktemp("reader")
+    (folder / "harvest.py").write_text(HARVEST, encoding="utf-8")
     for name in ("configs", "examples", "scripts"):
         (folder / name).symlink_to(ROOT / name)
     run(folder, ["keisei", "train", "--name", "overnight", *ONE_PROCESS])

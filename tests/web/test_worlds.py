@@ -1,5 +1,10 @@
 """Episodes of worlds over HTTP."""
 
+import sys
+
+from keisei.worlds.training import start_world_training
+from tests.web.conftest import TINY_WORLD, serving
+
 
 def test_an_episode_is_played_by_the_newest_agents(client):
     episode = client.get("/api/runs/hunt/episode?seed=3").json()
@@ -28,3 +33,17 @@ def test_a_run_of_shogi_has_no_episodes(client):
     answer = client.get("/api/runs/first/episode")
     assert answer.status_code == 400
     assert "Shogi" in answer.json()["detail"]
+
+
+def test_an_episode_of_a_world_of_ones_own_is_played(harvest_folder):
+    settings = [*TINY_WORLD, "epochs=1"]
+    start_world_training("harvest:Harvest", None, settings, "berries", None, None)
+    with serving(harvest_folder / "runs") as client:
+        assert client.get("/api/runs").json()["runs"][0]["world"] == "harvest:Harvest"
+        episode = client.get("/api/runs/berries/episode").json()
+        assert "berry" in [entry["name"] for entry in episode["legend"]]
+        (harvest_folder / "harvest.py").unlink()
+        del sys.modules["harvest"]  # as in a server that was started later
+        answer = client.get("/api/runs/berries/episode?seed=2")
+    assert answer.status_code == 400
+    assert f"there is no module harvest, neither in {harvest_folder}" in answer.json()["detail"]
