@@ -10,6 +10,7 @@ import pytest
 from keisei.config_schema import load_config
 from keisei.settings import to_yaml
 from keisei.shogi.records import read_record
+from keisei.training.callbacks import RecordMetrics
 from keisei.training.checkpoint import CheckpointStore, load_checkpoint
 from keisei.training.metrics import MetricsReader
 from keisei.training.run import Run
@@ -43,6 +44,20 @@ def test_a_run_leaves_settings_metrics_games_checkpoints_and_a_picture(keisei, t
     for game in games:
         record = read_record(run / "games" / game["file"])
         assert len(record.moves) == game["length"]
+
+
+def test_every_saved_game_has_a_file_of_its_own(tmp_path):
+    # Games of 10 moves in rollouts of 32: each game of both shards ends several times an update.
+    more = ["training.total_timesteps=256", "env.move_limit=10", "logging.games_per_update=100"]
+    config = load_config(overrides=[*options()[1::2], *more, "logging.games_per_evaluation=0"])
+    run = Run.create(tmp_path, "a", to_yaml(config))
+    assert TrainingLoopManager(Trainer(config, run, [RecordMetrics()])).run()
+    with MetricsReader(run.metrics_path) as metrics:
+        games = metrics.games()
+    assert len(games) >= 2 * 4 * 3
+    assert len({game["file"] for game in games}) == len(games) == len(list(run.games_dir.iterdir()))
+    for game in games:
+        assert len(read_record(run.games_dir / game["file"]).moves) == game["length"]
 
 
 def test_stopping_and_resuming_gives_the_same_weights_as_never_stopping(keisei, tmp_path):
@@ -133,6 +148,15 @@ def test_settings_that_do_not_fit_the_checkpoint_are_one_clear_line(finished_run
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert says in err
+    assert err.count("\n") == 1
+
+
+def test_broken_metrics_are_one_clear_line(finished_run, tmp_path):
+    (tmp_path / "runs/a/metrics.sqlite").write_bytes(b"no database" * 1000)
+    process = finished_run("train", "--resume", "a", "-o", "training.total_timesteps=512")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "metrics.sqlite: file is not a database" in err
     assert err.count("\n") == 1
 
 
