@@ -15,7 +15,7 @@ from keisei.training.callbacks import Callback, RecordMetrics, Wandb
 from keisei.training.display import make_display
 from keisei.training.learning_curve import LearningCurve
 from keisei.training.run import Run
-from keisei.training.trace import Trace
+from keisei.training.trace import Trace, check_trace_file
 from keisei.training.trainer import Trainer
 from keisei.training.training_loop_manager import TrainingLoopManager
 
@@ -34,6 +34,7 @@ def start_training(
         raise KeiseiError(
             "--resume takes the run's own name and settings: leave out --name/--config"
         )
+    check_trace_file(trace_file)
     keep_freed_memory()
     with contextlib.ExitStack() as open_things:
         trace = open_things.enter_context(contextlib.closing(Trace(trace_file)))
