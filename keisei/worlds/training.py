@@ -192,4 +192,4 @@ def start_world_training(
 def open_run(name: str, overrides: Sequence[str] = ()) -> Run:
     """A run by name or folder."""
     defaults = load_world_config(overrides=[o for o in overrides if o.startswith("runs_dir=")])
-    return Run.open(name, Path(defaults.runs_dir))
+    return Run.open(name, Path(defaults.runs_dir), of_world=True)
