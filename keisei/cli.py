@@ -208,7 +208,9 @@ def usi(
 
 @app.command()
 def serve(
-    runs: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
+    runs: Annotated[
+        Optional[Path], typer.Option(help="Folder of all runs; runs, if not given.")  # noqa: UP045
+    ] = None,
     host: Annotated[
         str, typer.Option(help="Where to listen; beyond this machine, a token is asked for.")
     ] = "127.0.0.1",
