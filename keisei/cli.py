@@ -234,7 +234,10 @@ def readable_errors() -> Iterator[None]:
     try:
         yield
     except (KeiseiError, OSError) as error:
-        typer.secho(f"keisei: {error}", fg=typer.colors.RED, err=True)
+        said = str(error)
+        if isinstance(error, OSError) and error.filename is not None:  # without Python's [Errno 2]
+            said = f"{error.filename}: {error.strerror}"
+        typer.secho(f"keisei: {said}", fg=typer.colors.RED, err=True)
         raise typer.Exit(2) from None
 
 

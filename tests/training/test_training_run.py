@@ -170,6 +170,16 @@ def test_two_processes_never_train_one_run(keisei):
     assert err.count("\n") == 1
 
 
+def test_a_run_that_trains_and_has_no_checkpoint_yet_is_only_said_to_be_in_use(keisei, tmp_path):
+    run = Run.create(tmp_path / "runs", "a", to_yaml(load_config(overrides=options()[1::2])))
+    with run.lock():
+        process = keisei("train", "--resume", "a")
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "in use by another training" in err
+    assert err.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
