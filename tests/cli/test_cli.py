@@ -28,6 +28,25 @@ def test_asking_for_help_does_not_load_pytorch():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+CTRL_C_WHILE_LOADING = """
+import os, runpy, signal, sys
+
+class CtrlC:
+    def find_spec(self, name, path=None, target=None):
+        if name == "typer":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, CtrlC())
+runpy.run_module("keisei", run_name="__main__")
+"""
+
+
+def test_ctrl_c_while_the_command_is_loaded_shows_no_traceback():
+    command = [sys.executable, "-c", CTRL_C_WHILE_LOADING]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 @pytest.fixture
 def game_file(tmp_path):
     game = ShogiGame()
