@@ -1,5 +1,17 @@
-"""`python -m keisei` is the same as `keisei`."""
+"""The command `keisei`, which is also `python -m keisei`."""
 
-from keisei.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """Run the command line; Ctrl-C is no error while it is loaded, either."""
+    try:
+        from keisei.cli import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -208,7 +208,9 @@ def usi(
 
 @app.command()
 def serve(
-    runs: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
+    runs: Annotated[
+        Optional[Path], typer.Option(help="Folder of all runs; runs, if not given.")  # noqa: UP045
+    ] = None,
     host: Annotated[
         str, typer.Option(help="Where to listen; beyond this machine, a token is asked for.")
     ] = "127.0.0.1",
@@ -232,7 +234,10 @@ def readable_errors() -> Iterator[None]:
     try:
         yield
     except (KeiseiError, OSError) as error:
-        typer.secho(f"keisei: {error}", fg=typer.colors.RED, err=True)
+        said = str(error)
+        if isinstance(error, OSError) and error.filename is not None:  # without Python's [Errno 2]
+            said = f"{error.filename}: {error.strerror}"
+        typer.secho(f"keisei: {said}", fg=typer.colors.RED, err=True)
         raise typer.Exit(2) from None
 
 

@@ -15,7 +15,14 @@ from typing import Any, Literal, Optional, get_args
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from keisei.settings import ConfigError, Section, apply_override, explain, read_settings
+from keisei.settings import (
+    ConfigError,
+    Section,
+    apply_override,
+    explain,
+    read_settings,
+    setting_names,
+)
 from keisei.shogi.rules import HANDICAPS, START_SFEN, new_board
 
 
@@ -334,7 +341,8 @@ def parse_config(data: dict[str, Any]) -> AppConfig:
     try:
         return AppConfig.model_validate(data)
     except ValidationError as error:
-        raise ConfigError("; ".join(explain(e) for e in error.errors())) from None
+        names = setting_names(AppConfig)
+        raise ConfigError("; ".join(explain(e, names) for e in error.errors())) from None
 
 
 def describe(section: Section | None = None, indent: int = 0) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -63,12 +65,40 @@ def apply_override(data: dict[str, Any], override: str) -> None:
     data[keys[-1]] = value
 
 
-def explain(error: Any) -> str:
-    """One of pydantic's errors in a few words, with the field and the value."""
+def setting_names(section: type[BaseModel], before: str = "") -> list[str]:
+    """The dotted names of all settings, and of the sections that they are in.
+
+    >>> from keisei.config_schema import AppConfig
+    >>> setting_names(AppConfig)[:3]
+    ['env', 'env.seed', 'env.device']
+    """
+    names = []
+    for name, field in section.model_fields.items():
+        names.append(before + name)
+        inner: Any = field.annotation
+        if hasattr(inner, "model_fields"):
+            names += setting_names(inner, f"{before}{name}.")
+    return names
+
+
+def explain(error: Any, names: Sequence[str]) -> str:
+    """One of pydantic's errors in a few words, with the field and the value; `names` there are."""
     where = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
-        return f"{where}: there is no such setting (`keisei config` lists them all)"
+        meant = _meant(where, names)
+        advice = f": did you mean {meant}?" if meant else " (`keisei config` lists them all)"
+        return f"{where}: there is no such setting{advice}"
+    if error["type"] == "model_type":
+        example = next(name for name in names if name.startswith(f"{where}."))
+        return f"{where} is a section: set what is in it, as {example}=..., not {error['input']!r}"
     message = str(error["msg"]).removeprefix("Value error, ")
     if not where:
         return message
     return f"{where}: {message[0].lower() + message[1:]}, not {error['input']!r}"
+
+
+def _meant(wrong: str, names: Sequence[str]) -> str:
+    """The settings of the same name in other sections, else the one that is spelt most alike."""
+    last = wrong.rpartition(".")[2]
+    same = [name for name in names if name.rpartition(".")[2] == last]
+    return " or ".join(same or get_close_matches(wrong, names, n=1))

@@ -90,6 +90,11 @@ class ExperienceBuffer:
 
     def get_serializable_batch(self) -> bytes:
         """All rollouts as bytes (NumPy's own format, nothing that could run code)."""
+        if self._single:
+            raise ValueError(
+                f"{len(self._single)} moves that were given one by one are in no rollout yet: "
+                "call compute_advantages_and_returns first, with the value of what follows them"
+            )
         arrays = {
             f"{i}.{f.name}": np.asarray(getattr(rollout, f.name))
             for i, rollout in enumerate(self.rollouts)

@@ -40,7 +40,7 @@ class MatchSettings:
         for name in ("games", "at_once"):
             if getattr(self, name) < 2 or getattr(self, name) % 2:
                 raise KeiseiError(
-                    f"{name} is {getattr(self, name)}: it must be even, "
+                    f"{name} is {getattr(self, name)}: it must be even and at least 2, "
                     "because every opening is played with both colours"
                 )
 

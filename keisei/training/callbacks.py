@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,9 +48,12 @@ class Callback:
 class RecordMetrics(Callback):
     """Keeps the numbers in the run's SQLite file and, if wanted, for TensorBoard."""
 
+    def __init__(self) -> None:
+        self._open_files = contextlib.ExitStack()
+
     def on_start(self, trainer: Trainer) -> None:
         step = trainer.progress.steps
-        self.store = MetricsStore(trainer.run.metrics_path)
+        self.store = self._open_files.enter_context(MetricsStore(trainer.run.metrics_path))
         self.store.truncate_after(step)  # what a lost update wrote would stand there twice
         self.store.log_event("info", f"started at step {step}")
         self.store.set_meta("total_timesteps", str(trainer.progress.total_timesteps))
@@ -58,13 +62,17 @@ class RecordMetrics(Callback):
             if trainer.config.logging.tensorboard
             else None
         )
+        if self.tensorboard:
+            self._open_files.callback(self.tensorboard.close)
 
     def on_update(self, trainer: Trainer, finished: Sequence[FinishedGame]) -> None:
         self._log(trainer, trainer.progress.metrics)
         self.store.set_now("workers", worker_rows(trainer.workers) if trainer.workers else [])
         self.store.set_now("live games", trainer.live_games.state())
-        for end in list(finished)[: trainer.config.logging.games_per_update]:
-            file = save_game(trainer, end, f"{trainer.progress.steps:012d}-{end.game:03d}.kif")
+        saved = list(finished)[: trainer.config.logging.games_per_update]
+        for number, end in enumerate(saved, start=1):
+            # Not `end.game`: every shard has a game of that number, and it may end twice.
+            file = save_game(trainer, end, f"{trainer.progress.steps:012d}-{number:03d}.kif")
             self.store.log_game(
                 trainer.progress.steps,
                 kind="self-play",
@@ -117,9 +125,7 @@ class RecordMetrics(Callback):
         self.store.log_event("info", "finished")
 
     def on_close(self, trainer: Trainer) -> None:
-        self.store.close()
-        if self.tensorboard:
-            self.tensorboard.close()
+        self._open_files.close()
 
     def _log(self, trainer: Trainer, values: dict[str, float]) -> None:
         self.store.log(trainer.progress.steps, values)

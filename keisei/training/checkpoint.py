@@ -126,13 +126,19 @@ class CheckpointStore:
         problems = []
         for path in reversed(self.paths()):
             try:
-                return path, load_checkpoint(path)
+                state = load_checkpoint(path)
             except CheckpointError as error:
-                _log.warning("%s; looking at the one before it", error)
                 problems.append(str(error))
+                continue
+            for problem in problems:
+                _log.warning("%s; %s is used in its place", problem, path.name)
+            return path, state
         if not problems:
             raise CheckpointError(f"there is no checkpoint in {self.folder}")
-        raise CheckpointError(f"no checkpoint in {self.folder} is usable: " + "; ".join(problems))
+        raise CheckpointError(
+            f"no checkpoint in {self.folder} is usable: {'; '.join(problems)}; restore one from a "
+            "copy, or remove them: without any, the run starts from the beginning"
+        )
 
     def _last_good(self) -> str:
         for path in reversed(self.paths()):
@@ -149,7 +155,7 @@ class CheckpointStore:
         """
         for later in self.paths():
             if later.name > path.name:
-                aside = later.with_name(later.name + ".set-aside")
+                aside = _free_name(later.with_name(later.name + ".set-aside"))
                 _log.warning("%s is later than %s and is set aside as %s", later, path, aside)
                 _try_to(partial(os.replace, later, aside), f"set {later} aside")
 
@@ -268,6 +274,15 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _free_name(path: Path) -> Path:
+    """The path, or with a number if it is taken."""
+    free, number = path, 1
+    while free.exists():
+        number += 1
+        free = path.with_name(f"{path.name}-{number}")
+    return free
 
 
 def _is_another_living_process(pid: int) -> bool:

@@ -81,7 +81,9 @@ class Display(Callback):
 
     def on_start(self, trainer: Trainer) -> None:
         for opponent in trainer.config.evaluation.opponents:
-            self.against[opponent] = _past_results(trainer.run.metrics_path, opponent)
+            names = (f"{kind} against {opponent}" for kind in ("wins", "draws", "losses"))
+            past = _past(trainer.run.metrics_path, *names)
+            self.against[opponent] = list(zip(*past, strict=False))
         self.first_step = trainer.progress.steps
 
     def on_evaluation(self, trainer: Trainer, results: Sequence[MatchResult]) -> None:
@@ -192,6 +194,8 @@ class LiveView(Display):
 
     def on_start(self, trainer: Trainer) -> None:
         super().on_start(trainer)
+        for name, past in zip(LEARNING, _past(trainer.run.metrics_path, *LEARNING), strict=True):
+            self.history[name].extend(past)
         self._trainer = trainer
         self.started = self._trained_since = time.monotonic()
         self._live = Live(
@@ -284,17 +288,13 @@ class LiveView(Display):
             self._board, self._move = board_text(game), len(game.moves)
 
 
-def _past_results(metrics: Path, opponent: str) -> list[Shares]:
-    """What earlier sessions of the run came to."""
+def _past(metrics: Path, *names: str) -> list[list[float]]:
+    """What earlier sessions of the run have measured under these names."""
     try:
         with MetricsReader(metrics) as reader:
-            wins, draws, losses = (
-                [share for _, share in reader.series(f"{kind} against {opponent}")]
-                for kind in ("wins", "draws", "losses")
-            )
+            return [[value for _, value in reader.series(name)] for name in names]
     except MetricsError:  # a new run has none
-        return []
-    return list(zip(wins, draws, losses, strict=False))
+        return [[] for _ in names]
 
 
 def _is_terminal(stream: Any) -> bool:

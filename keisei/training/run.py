@@ -14,6 +14,7 @@
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -51,7 +52,11 @@ class Run:
             run._make_subfolders()
             run._write_config(config_yaml)  # last: it is what makes a folder a run
         except OSError as error:
-            raise RunError(f"cannot make a run in {root}: {error}") from error
+            problem = error.strerror or str(error)
+            for path in (root, *root.parents):
+                if path.is_file():
+                    problem = f"{path} is a file, not a folder; move it, or set another runs_dir"
+            raise RunError(f"cannot make a run in {root}: {problem}") from error
         return run
 
     def change_config(self, config_yaml: str) -> None:
@@ -72,8 +77,8 @@ class Run:
         os.replace(aside, self.config_path)
 
     @classmethod
-    def open(cls, path_or_name: str | Path, root: Path) -> "Run":
-        """The run of that name below `root`, or the run in that folder."""
+    def open(cls, path_or_name: str | Path, root: Path, of_world: bool = False) -> "Run":
+        """The run of that name below `root`, or in that folder; of Shogi, or of a world."""
         candidates = [root / path_or_name, Path(path_or_name)]
         folder = next((path for path in candidates if path.is_dir()), None)
         if folder is None:
@@ -86,8 +91,24 @@ class Run:
         if not run.checkpoints_dir.is_dir():
             missing.append(f"{run.checkpoints_dir.name}/")
         if missing:
-            raise RunError(f"{folder} is not a run: {' and '.join(missing)} is missing")
+            verb = "is" if len(missing) == 1 else "are"
+            raise RunError(f"{folder} is not a run: {' and '.join(missing)} {verb} missing")
+        run._check_kind(str(path_or_name), of_world)
         return run
+
+    def _check_kind(self, name: str, of_world: bool) -> None:
+        """Both kinds have the same folders: commands for the one make no sense of the other."""
+        settings = self.config_path.read_text(encoding="utf-8", errors="replace")
+        world = re.search(r"^world: *(.+)", settings, re.MULTILINE)
+        if world and not of_world:
+            raise RunError(
+                f"{name} is a run of the world {world[1]}: use keisei worlds watch {name}, or "
+                f"keisei worlds train --resume {name}"
+            )
+        if of_world and not world:
+            raise RunError(
+                f"{name} is a run of Shogi: use keisei play {name}, or keisei train --resume {name}"
+            )
 
     @property
     def name(self) -> str:

@@ -14,8 +14,8 @@ from keisei.settings import to_yaml
 from keisei.training.callbacks import Callback, RecordMetrics, Wandb
 from keisei.training.display import make_display
 from keisei.training.learning_curve import LearningCurve
-from keisei.training.run import Run
-from keisei.training.trace import Trace
+from keisei.training.run import Run, is_training
+from keisei.training.trace import Trace, check_trace_file
 from keisei.training.trainer import Trainer
 from keisei.training.training_loop_manager import TrainingLoopManager
 
@@ -34,6 +34,7 @@ def start_training(
         raise KeiseiError(
             "--resume takes the run's own name and settings: leave out --name/--config"
         )
+    check_trace_file(trace_file)
     keep_freed_memory()
     with contextlib.ExitStack() as open_things:
         trace = open_things.enter_context(contextlib.closing(Trace(trace_file)))
@@ -68,7 +69,8 @@ def resume_trainer(run: Run, config: AppConfig, trace: Trace | None = None) -> T
     """The trainer of an existing run, set to its newest good checkpoint."""
     trainer = Trainer(config, run, make_callbacks(config), trace)
     if not trainer.checkpoints.paths():
-        log.warning("%s has no checkpoint yet: it starts from the beginning", run.name)
+        if not is_training(run.folder):  # else it does not start at all, and says why
+            log.warning("%s has no checkpoint yet: it starts from the beginning", run.name)
         return trainer
     path, state = trainer.checkpoints.latest()
     try:

@@ -73,6 +73,8 @@ def export_network(checkpoint: Path, file: Path) -> None:
         raise KeiseiError(f"{file} must end in .pt: by that, commands know a network's file")
     if file.exists():
         raise KeiseiError(f"{file} is there already: choose another name, or remove it")
+    if not file.parent.is_dir():
+        raise KeiseiError(f"cannot write {file}: {file.parent} is no folder")
     load_trained(checkpoint)  # an error now is better than one for who gets the file
     state = load_checkpoint(checkpoint)
     network = {name: weights.half() for name, weights in state["agent"]["network"].items()}

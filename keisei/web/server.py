@@ -31,13 +31,19 @@ class _Uvicorn(uvicorn.Server):
 
 
 def serve(
-    runs_dir: Path,
+    runs_dir: Path | None = None,
     host: str = "127.0.0.1",
     port: int = 8000,
     open_browser: bool = False,
     more_hosts: tuple[str, ...] = (),
 ) -> None:
-    """Serve the page until Ctrl-C; port 0 takes any that is free."""
+    """Serve the page until Ctrl-C; port 0 takes any that is free.
+
+    Without a `runs_dir` it is "runs", where there need not be any run yet.
+    """
+    if runs_dir and not runs_dir.is_dir():
+        raise KeiseiError(f"--runs {runs_dir} is no folder: name the one that your runs are in")
+    runs_dir = runs_dir or Path("runs")
     access = Access.of(host, more_hosts)
     app = create_app(runs_dir, access)
     with _listen(host, port) as listening:

@@ -13,7 +13,14 @@ from typing import Any, Literal, Optional
 from pydantic import Field, ValidationError
 
 from keisei.config_schema import cores
-from keisei.settings import ConfigError, Section, apply_override, explain, read_settings
+from keisei.settings import (
+    ConfigError,
+    Section,
+    apply_override,
+    explain,
+    read_settings,
+    setting_names,
+)
 
 AgentKind = Literal["double_dqn", "ppo", "random"]
 _LEARNERS: list[AgentKind] = ["double_dqn"]
@@ -135,5 +142,13 @@ def load_world_config(
     try:
         return WorldRunConfig.model_validate(data)
     except ValidationError as error:
-        lines = "; ".join(explain(e) for e in error.errors())
+        names = setting_names(WorldRunConfig) + _names_of_world(str(data.get("world")))
+        lines = "; ".join(explain(e, names) for e in error.errors())
         raise ConfigError(lines.replace("`keisei config`", "`keisei worlds config`")) from None
+
+
+def _names_of_world(name: str) -> list[str]:
+    """The world's own settings; whoever looks for one may not know where it belongs."""
+    from keisei.worlds.registry import WORLDS  # which needs this module
+
+    return setting_names(WORLDS[name].Settings, "world_settings.") if name in WORLDS else []

@@ -30,7 +30,7 @@ from keisei.training.checkpoint import CheckpointStore
 from keisei.training.metrics import MetricsStore, TensorBoardWriter
 from keisei.training.run import Run
 from keisei.training.stopping import Stopper
-from keisei.training.trace import Trace
+from keisei.training.trace import Trace, check_trace_file
 from keisei.worlds.config import WorldRunConfig, load_world_config
 from keisei.worlds.curves import draw_returns
 from keisei.worlds.display import Lines, make_display
@@ -175,6 +175,7 @@ def start_world_training(
     trace_file: Path | None,
 ) -> bool:
     """Train a new run, or go on with one; returns whether it got to its end."""
+    check_trace_file(trace_file)
     if resume is None:
         if world is None:
             raise KeiseiError("say which world: `keisei worlds list` names them")
@@ -196,4 +197,4 @@ def start_world_training(
 def open_run(name: str, overrides: Sequence[str] = ()) -> Run:
     """A run by name or folder."""
     defaults = load_world_config(overrides=[o for o in overrides if o.startswith("runs_dir=")])
-    return Run.open(name, Path(defaults.runs_dir))
+    return Run.open(name, Path(defaults.runs_dir), of_world=True)

@@ -7,7 +7,9 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from keisei.cli import app
 from keisei.shogi.records import read_record
 from keisei.training.checkpoint import load_checkpoint
 from keisei.training.trained import SHIPPED_PATH, load_trained
@@ -160,3 +162,10 @@ def test_export_overwrites_nothing_and_knows_one_format(tmp_path, name):
     assert done.returncode == 2
     assert name in done.stderr
     assert (tmp_path / "there.pt").read_text() == "mine"
+
+
+def test_a_network_is_not_exported_to_a_folder_that_is_not_there(tmp_path):
+    done = CliRunner().invoke(app, ["export", "shipped", "-o", str(tmp_path / "nowhere" / "x.pt")])
+    assert done.exit_code == 2
+    assert f"{tmp_path / 'nowhere'} is no folder" in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -6,6 +6,7 @@ import yaml
 
 from keisei.config_schema import AppConfig, describe, load_config
 from keisei.settings import ConfigError, to_yaml
+from keisei.worlds.config import load_world_config
 
 
 def test_defaults_survive_a_round_trip_through_yaml(tmp_path):
@@ -55,8 +56,14 @@ def test_an_override_sets_the_field(override, value):
         ("training.learning_rate=-1", ["training.learning_rate", "greater than 0", "-1"]),
         ("training.learning_rate=fast", ["training.learning_rate", "number", "'fast'"]),
         ("model.preset=huge", ["model.preset", "'tiny', 'small' or 'full'", "'huge'"]),
-        ("training.lerning_rate=1", ["training.lerning_rate", "no such setting"]),
-        ("trainin.gamma=1", ["trainin", "no such setting"]),
+        ("training.lerning_rate=1", ["training.lerning_rate: ", "mean training.learning_rate?"]),
+        ("training.totl_timesteps=1", ["no such setting: did you mean training.total_timesteps?"]),
+        ("training.rollout_length=1", ["did you mean training.parallel.rollout_length?"]),
+        ("games=8", ["games: there is no such setting: did you mean evaluation.games?"]),
+        ("trainin.gamma=1", ["trainin: there is no such setting: did you mean training?"]),
+        ("qqq.www=1", ["qqq: there is no such setting (`keisei config` lists them all)"]),
+        ("model=tiny", ["model is a section: set what is in it, as model.preset=", "'tiny'"]),
+        ("training.parallel=true", ["is a section: set what is in it, as training.parallel.ena"]),
         ("env.device=tpu", ["env.device", "cuda:N", "'tpu'"]),
         ("env.start_positions=[nowhere]", ["env.start_positions", "nowhere"]),
         ("env.start_positions=[]", ["env.start_positions", "at least 1"]),
@@ -72,6 +79,21 @@ def test_a_bad_value_names_the_field_the_value_and_what_is_allowed_in_one_line(o
     assert "\n" not in str(error.value)
     for part in says:
         assert part in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("copys=3", "copys: there is no such setting: did you mean copies?"),
+        ("learning_rate=1", "did you mean double_dqn.learning_rate or ppo.learning_rate?"),
+        ("num_agents=0", "num_agents: there is no such setting: did you mean world_settings.num_a"),
+        ("qqq=1", "qqq: there is no such setting (`keisei worlds config` lists them all)"),
+    ],
+)
+def test_a_setting_that_a_run_in_a_world_has_not_is_looked_for_in_the_world_too(override, says):
+    with pytest.raises(ConfigError) as error:
+        load_world_config("treasure_hunt", overrides=[override])
+    assert says in str(error.value)
 
 
 @pytest.mark.parametrize("text", ["[1, 2]", "training: [", "training: 5", "just text", "\x00"])

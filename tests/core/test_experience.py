@@ -46,6 +46,18 @@ def test_a_recorded_step_names_its_action_among_its_legal_actions(agent):
         assert action in batch.legal[batch.offsets[i] : batch.offsets[i + 1]]
 
 
+def test_single_moves_are_not_left_out_of_what_other_buffers_get(agent):
+    rollout = collect(agent, games=1, steps=1)
+    held = buffer(rollout)
+    held.add(rollout.observations[0, 0], rollout.legal, int(rollout.actions[0, 0]), -1, 0, 0, True)
+    with pytest.raises(ValueError, match="call compute_advantages_and_returns first"):
+        held.get_serializable_batch()
+    held.compute_advantages_and_returns()
+    other = buffer()
+    other.merge_worker_buffers([held.get_serializable_batch()])
+    assert len(other) == 2
+
+
 def name(batch, i):
     return batch.observations[i].tobytes() + batch.log_probs[i].tobytes()
 

@@ -270,9 +270,10 @@ def test_where_a_match_cannot_be_kept_is_said_before_it_is_played(tmp_path, caps
     assert capsys.readouterr().out == ""
 
 
-def test_a_match_of_unequal_colours_is_refused():
-    with pytest.raises(KeiseiError, match="even"):
-        MatchSettings(games=3)
+@pytest.mark.parametrize("games", [-2, 0, 3])
+def test_a_match_of_unequal_colours_or_no_games_is_refused(games):
+    with pytest.raises(KeiseiError, match=f"games is {games}: it must be even and at least 2"):
+        MatchSettings(games=games)
 
 
 def test_the_better_player_is_found_by_the_sequential_test_before_all_games_are_played():

@@ -225,6 +225,7 @@ def test_latest_passes_by_damaged_checkpoints_and_names_them(tmp_path, caplog):
         assert store.latest() == (first, {"step": 1})
     assert f"{third} is truncated" in caplog.text
     assert f"{second} is corrupt" in caplog.text
+    assert caplog.text.count(f"{first.name} is used in its place") == 2
 
 
 def test_without_any_good_checkpoint_each_files_problem_is_listed(tmp_path):
@@ -237,6 +238,14 @@ def test_without_any_good_checkpoint_each_files_problem_is_listed(tmp_path):
         store.latest()
 
 
+def test_the_only_checkpoint_being_damaged_is_said_once_with_what_to_do(tmp_path, caplog):
+    store = CheckpointStore(tmp_path)
+    store.save(1, STATE).write_bytes(b"")
+    with pytest.raises(CheckpointError, match=r"truncated.*; restore one from a copy, or remove"):
+        store.latest()
+    assert caplog.text == ""
+
+
 def test_after_going_back_to_an_older_checkpoint_the_later_ones_are_set_aside(tmp_path):
     store = CheckpointStore(tmp_path, keep=1)
     store.save(200, {"step": 200})
@@ -244,6 +253,16 @@ def test_after_going_back_to_an_older_checkpoint_the_later_ones_are_set_aside(tm
     assert store.paths() == [newest]
     assert store.latest() == (newest, {"step": 150})
     assert load_checkpoint(tmp_path / "step_000000000200.pt.set-aside") == {"step": 200}
+
+
+def test_what_was_set_aside_stays_when_the_same_step_is_set_aside_again(tmp_path):
+    store = CheckpointStore(tmp_path)
+    for time in (1, 2, 3):
+        store.save(200, {"time": time})
+        store.save(150, {})
+    for suffix, time in (("", 1), ("-2", 2), ("-3", 3)):
+        aside = tmp_path / f"step_000000000200.pt.set-aside{suffix}"
+        assert load_checkpoint(aside) == {"time": time}
 
 
 def test_leftovers_of_dead_writers_are_removed_and_those_of_living_ones_kept(tmp_path):

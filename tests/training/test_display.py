@@ -18,15 +18,17 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from keisei.config_schema import DisplayConfig
+from keisei.config_schema import DisplayConfig, load_config
+from keisei.settings import to_yaml
 from keisei.shogi import ShogiGame
 from keisei.shogi.board_text import board_text
-from keisei.training.display import LiveView, PlainLines, make_display
+from keisei.training.display import HISTORY, LiveView, PlainLines, make_display
 from keisei.training.learning_curve import draw_learning_curve
 from keisei.training.live_panels import LEARNING, View, draw
 from keisei.training.metrics import MetricsReader, MetricsStore
 from keisei.training.progress import Progress
 from keisei.training.run import Run
+from keisei.training.trainer import Trainer
 
 TRAIN = """
 import logging, sys
@@ -223,6 +225,20 @@ def test_the_display_follows_the_setting():
     assert isinstance(make_display(DisplayConfig(live="always")), LiveView)
     assert isinstance(make_display(DisplayConfig(live="never")), PlainLines)
     assert isinstance(make_display(DisplayConfig(live="auto")), PlainLines)  # pytest has no tty
+
+
+def test_the_curves_of_a_resumed_run_begin_where_the_run_began(tmp_path, capsys):
+    config = load_config(overrides=TINY)
+    run = Run.create(tmp_path, "tiny", to_yaml(config))
+    with MetricsStore(run.metrics_path) as store:
+        for step in range(HISTORY + 1):
+            store.log(step, {"entropy": step, "wins against random": 0.5})
+    trainer, view = Trainer(config, run), LiveView()
+    view.on_start(trainer)
+    view.on_close(trainer)
+    assert list(view.history["entropy"]) == list(range(1, HISTORY + 1))
+    assert list(view.history["kl"]) == []
+    assert "broken off" in capsys.readouterr().out
 
 
 def a_view(**changes: object) -> View:

@@ -13,9 +13,14 @@ import numpy as np
 import pytest
 import torch
 from tensorboardX.proto.event_pb2 import Event, SessionLog
+from typer.testing import CliRunner
 
+from keisei.cli import app
+from keisei.config_schema import AppConfig
+from keisei.settings import to_yaml
 from keisei.training.metrics import MetricsError, MetricsReader, MetricsStore, TensorBoardWriter
 from keisei.training.run import Run, RunError
+from keisei.worlds.config import WorldRunConfig
 from tests.training.conftest import run_python
 
 needs_locks = pytest.mark.skipif(sys.platform == "win32", reason="runs are not locked on Windows")
@@ -61,8 +66,9 @@ def test_a_name_that_is_no_plain_file_name_is_refused(tmp_path, name):
 
 def test_a_run_where_no_folder_can_be_is_a_clear_error(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(RunError, match="cannot make a run in"):
-        Run.create(tmp_path / "file" / "runs", "a", "")
+    for root in (tmp_path / "file", tmp_path / "file" / "runs"):
+        with pytest.raises(RunError, match=rf"cannot make a run in {root}: .*file is a file"):
+            Run.create(root, "a", "")
     with pytest.raises(RunError, match="File name too long"):
         Run.create(tmp_path, "x" * 300, "")
 
@@ -71,8 +77,47 @@ def test_opening_what_is_no_run_says_what_is_missing(tmp_path):
     with pytest.raises(RunError, match=r"no run 'gone': looked for the folder .*gone"):
         Run.open("gone", tmp_path)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(RunError, match=r"not a run: config\.yaml and checkpoints/ is missing"):
+    with pytest.raises(RunError, match=r"not a run: config\.yaml and checkpoints/ are missing"):
         Run.open("empty", tmp_path)
+    (tmp_path / "empty" / "checkpoints").mkdir()
+    with pytest.raises(RunError, match=r"not a run: config\.yaml is missing"):
+        Run.open("empty", tmp_path)
+
+
+SHOGI, HUNT = to_yaml(AppConfig()), to_yaml(WorldRunConfig(world="treasure_hunt"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["train", "--resume", "hunt"],
+        ["evaluate", "hunt", "random"],
+        ["ladder", "hunt"],
+        ["play", "hunt"],
+        ["export", "hunt", "-o", "hunt.pt"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_for_shogi_tells_what_is_for_a_run_of_a_world(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    Run.create(Path("runs"), "hunt", HUNT)
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 2
+    assert done.stderr == (
+        "keisei: hunt is a run of the world treasure_hunt: use keisei worlds watch hunt, or "
+        "keisei worlds train --resume hunt\n"
+    )
+
+
+@pytest.mark.parametrize("command", [["watch", "first"], ["train", "--resume", "first"]])
+def test_what_is_for_worlds_tells_what_is_for_a_run_of_shogi(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    Run.create(Path("runs"), "first", SHOGI)
+    done = CliRunner().invoke(app, ["worlds", *command])
+    assert done.exit_code == 2
+    assert done.stderr == (
+        "keisei: first is a run of Shogi: use keisei play first, or keisei train --resume first\n"
+    )
 
 
 HOLD_THE_RUN = """

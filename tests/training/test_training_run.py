@@ -10,6 +10,7 @@ import pytest
 from keisei.config_schema import load_config
 from keisei.settings import to_yaml
 from keisei.shogi.records import read_record
+from keisei.training.callbacks import RecordMetrics
 from keisei.training.checkpoint import CheckpointStore, load_checkpoint
 from keisei.training.metrics import MetricsReader
 from keisei.training.run import Run
@@ -43,6 +44,20 @@ def test_a_run_leaves_settings_metrics_games_checkpoints_and_a_picture(keisei, t
     for game in games:
         record = read_record(run / "games" / game["file"])
         assert len(record.moves) == game["length"]
+
+
+def test_every_saved_game_has_a_file_of_its_own(tmp_path):
+    # Games of 10 moves in rollouts of 32: each game of both shards ends several times an update.
+    more = ["training.total_timesteps=256", "env.move_limit=10", "logging.games_per_update=100"]
+    config = load_config(overrides=[*options()[1::2], *more, "logging.games_per_evaluation=0"])
+    run = Run.create(tmp_path, "a", to_yaml(config))
+    assert TrainingLoopManager(Trainer(config, run, [RecordMetrics()])).run()
+    with MetricsReader(run.metrics_path) as metrics:
+        games = metrics.games()
+    assert len(games) >= 2 * 4 * 3
+    assert len({game["file"] for game in games}) == len(games) == len(list(run.games_dir.iterdir()))
+    for game in games:
+        assert len(read_record(run.games_dir / game["file"]).moves) == game["length"]
 
 
 def test_stopping_and_resuming_gives_the_same_weights_as_never_stopping(keisei, tmp_path):
@@ -136,6 +151,15 @@ def test_settings_that_do_not_fit_the_checkpoint_are_one_clear_line(finished_run
     assert err.count("\n") == 1
 
 
+def test_broken_metrics_are_one_clear_line(finished_run, tmp_path):
+    (tmp_path / "runs/a/metrics.sqlite").write_bytes(b"no database" * 1000)
+    process = finished_run("train", "--resume", "a", "-o", "training.total_timesteps=512")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "metrics.sqlite: file is not a database" in err
+    assert err.count("\n") == 1
+
+
 def test_two_processes_never_train_one_run(keisei):
     first = keisei("train", "--name", "a", *options("training.total_timesteps=1000000"))
     wait_for(first, "512/")
@@ -143,6 +167,16 @@ def test_two_processes_never_train_one_run(keisei):
     _, err = second.communicate(timeout=60)
     assert second.returncode == 2
     assert str(first.pid) in err
+    assert err.count("\n") == 1
+
+
+def test_a_run_that_trains_and_has_no_checkpoint_yet_is_only_said_to_be_in_use(keisei, tmp_path):
+    run = Run.create(tmp_path / "runs", "a", to_yaml(load_config(overrides=options()[1::2])))
+    with run.lock():
+        process = keisei("train", "--resume", "a")
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "in use by another training" in err
     assert err.count("\n") == 1
 
 

@@ -8,6 +8,9 @@ import sys
 
 import httpx
 import pytest
+from typer.testing import CliRunner
+
+from keisei.cli import app
 
 SERVE = [sys.executable, "-m", "keisei", "serve", "--no-open"]
 
@@ -81,6 +84,24 @@ def test_a_port_that_is_taken_is_said_in_one_line(trained_runs):
     assert done.returncode == 2
     assert "choose another --port" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--runs", "nowhere"], "nowhere is no folder"),
+        (["--runs", "file"], "file is no folder"),
+        ([], "choose another --port"),  # where nothing has been trained yet, nothing is shown
+    ],
+)
+def test_a_folder_of_runs_that_was_named_must_be_there(tmp_path, monkeypatch, options, says):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("no runs")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = CliRunner().invoke(app, ["serve", "--no-open", "--port", port, *options])
+    assert done.exit_code == 2
+    assert says in done.stderr
 
 
 def test_many_connections_do_not_keep_others_out(start):
