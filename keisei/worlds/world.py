@@ -32,7 +32,7 @@ import numpy.typing as npt
 from pydantic import Field, ValidationError
 
 from keisei.random_streams import RandomStreams
-from keisei.settings import ConfigError, Section, explain
+from keisei.settings import ConfigError, Section, explain, setting_names
 from keisei.worlds.view import View
 
 Ints = npt.NDArray[np.int64]
@@ -74,7 +74,8 @@ def read_world_settings(
     try:
         return kind(**given)
     except ValidationError as error:
-        lines = "; ".join(explain(e) for e in error.errors())
+        names = setting_names(kind)
+        lines = "; ".join(explain(e, names) for e in error.errors())
         lines = lines.replace("`keisei config`", f"`keisei worlds config {world}`")
         raise ConfigError(f"world {world}: {lines}") from None
 
