@@ -13,7 +13,7 @@ from rich.table import Table
 from keisei.evaluation.ladder import Ladder, LadderSettings, climb, find_entries, find_stronger
 from keisei.evaluation.ratings import PRIOR_ELO, Rating, ranked
 from keisei.figures import save_figure
-from keisei.training.run import Run, RunError
+from keisei.training.run import Run, is_training
 
 _POLL = 15.0  # seconds between two looks for a new checkpoint
 _COLORS = ("#2563a8", "#d9772b", "#3f9b5f", "#8455a8", "#c8553d")
@@ -28,7 +28,7 @@ def run_ladder(
     if watch:
         os.nice(19)  # the training comes first
     while True:
-        going = watch and in_training(run)
+        going = watch and is_training(run.folder)
         seen = _newest(run)
         ladder = Ladder.load(path)
         pool = find_entries(run, settings)
@@ -47,17 +47,8 @@ def run_ladder(
             raise KeyboardInterrupt
         if not going:
             return
-        while _newest(run) == seen and in_training(run):
+        while _newest(run) == seen and is_training(run.folder):
             time.sleep(_POLL)
-
-
-def in_training(run: Run) -> bool:
-    """Is a training at work in the run's folder?"""
-    try:
-        with run.lock():
-            return False
-    except RunError:
-        return True
 
 
 def _newest(run: Run) -> str:

@@ -28,7 +28,7 @@ from keisei.errors import KeiseiError
 from keisei.settings import to_yaml
 from keisei.training.checkpoint import CheckpointStore
 from keisei.training.metrics import MetricsStore, TensorBoardWriter
-from keisei.training.run import Run
+from keisei.training.run import Run, is_training
 from keisei.training.stopping import Stopper
 from keisei.training.trace import Trace, check_trace_file
 from keisei.worlds.config import WorldRunConfig, load_world_config
@@ -189,7 +189,7 @@ def start_world_training(
     training = WorldTraining(load_world_config(None, run.config_path, overrides), run, trace_file)
     if training.checkpoints.paths():
         training.load_latest()
-    else:
+    elif not is_training(run.folder):  # else it does not start at all, and says why
         log.warning("%s has no checkpoint yet: it starts from the beginning", run.name)
     return training.train()
 

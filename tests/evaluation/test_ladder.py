@@ -14,7 +14,7 @@ from keisei.evaluation.ladder import (
     climb,
     find_entries,
 )
-from keisei.evaluation.ladder_report import draw, in_training, run_ladder, table
+from keisei.evaluation.ladder_report import draw, run_ladder, table
 from keisei.evaluation.match import MatchResult
 from keisei.evaluation.openings import load_openings
 from keisei.evaluation.ratings import Rating, Ratings, next_pairs
@@ -126,12 +126,6 @@ def test_a_ladder_that_was_cut_short_is_drawn_without_those_who_have_not_played(
     climb(ladder, PLAYERS, LadderSettings(games=2, minutes=1), tmp_path / "ladder.json")
     draw(ladder, tmp_path / "ladder.png", "short")
     assert len(table(ladder).rows) == 2
-
-
-def test_a_run_is_in_training_while_somebody_holds_it(run):
-    assert not in_training(run)
-    with run.lock():
-        assert in_training(run)
 
 
 def test_a_file_that_is_no_ladder_is_named(tmp_path):
