@@ -97,6 +97,18 @@ def test_a_thread_that_looks_at_the_run_leaves_its_games_to_the_one_that_plays(t
     trainer.update()
 
 
+def test_games_that_cannot_be_gone_on_with_are_never_others_in_their_place(tmp_path):
+    config = load_config(overrides=options()[1::2])
+    trainer = Trainer(config, Run.create(tmp_path, None, to_yaml(config)))
+    trainer.update()
+    state = trainer.state_dict()
+    del state["shards"][1]["streams"]
+    trainer.load_state_dict(state)
+    for _ in range(2):
+        with pytest.raises(KeyError, match="streams"):
+            trainer.update()
+
+
 def test_a_second_signal_exits_at_once(keisei):
     process = keisei("train", "--name", "a", *options("training.total_timesteps=1000000"))
     wait_for(process, "256/")

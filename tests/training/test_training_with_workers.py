@@ -9,7 +9,11 @@ import sys
 
 import pytest
 
+from keisei.config_schema import load_config
+from keisei.settings import to_yaml
 from keisei.training.metrics import MetricsReader
+from keisei.training.run import Run
+from keisei.training.trainer import Trainer
 from tests.training.conftest import (
     assert_same,
     assert_same_state,
@@ -44,6 +48,29 @@ def test_training_with_workers_gives_the_same_weights_as_in_one_process(
         assert max(value for _, value in metrics.series("first_clip_fraction")) == 0
         assert 0 < metrics.latest()["workers_busy"] < 1
         assert metrics.latest()["memory_mb"] > 100
+
+
+@pytest.mark.parametrize("setting", ["opponent_shares={random: 0.5}", "episodes_per_worker=5"])
+def test_workers_and_one_process_learn_from_the_same_rollouts_whatever_an_update_wants(
+    tmp_path, setting
+):
+    seen = []
+    for enabled in ("false", "true"):
+        wanted = [f"training.parallel.{setting}", f"training.parallel.enabled={enabled}"]
+        config = load_config(overrides=options(*wanted)[1::2])
+        trainer = Trainer(config, Run.create(tmp_path, enabled, to_yaml(config)))
+        trainer.start_workers()
+        for _ in range(3):
+            trainer.update()
+        scores = trainer.progress.metrics.get("score against random opponents")
+        seen.append((trainer.state_dict(), trainer.progress.games, scores))
+        trainer.stop_workers()
+    (serial, *counted), (workers, *counted_there) = seen
+    assert_same_state(serial, workers)
+    assert counted == counted_there
+    assert (counted[1] is not None) == ("random" in setting)
+    if "episodes" in setting:
+        assert counted[0] >= 3 * 2 * 5
 
 
 def test_a_training_is_the_same_bit_for_bit_when_workers_are_killed(keisei, tmp_path, undisturbed):
