@@ -7,6 +7,7 @@ import pytest
 
 from keisei.training.parallel import ParallelError, ParallelManager, make_manager
 from keisei.training.parallel.model_sync import pack_weights, unpack_weights
+from keisei.training.parallel.statistics import worker_metrics
 from tests.parallel.conftest import are_gone, assert_same_bytes, make, pids, serial_rounds
 
 pytestmark = pytest.mark.usefixtures("own_cluster")
@@ -143,6 +144,18 @@ def test_async_rollouts_count_once_and_no_more_than_two_of_a_worker_are_on_their
         assert statistics["total_steps"] == 64 * statistics["total_rollouts"]
         assert statistics["dropped_rollouts"] == 0
     assert all(counts == sorted(counts) for counts in played.values())
+
+
+def test_the_numbers_of_an_update_are_there_when_all_workers_are_away():
+    _, _, manager = ray_manager("mode=async")
+    with manager:
+        manager.collect_experiences()
+        os.kill(pids(manager)[0], signal.SIGKILL)
+        deadline = time.monotonic() + 60
+        while pids(manager) and time.monotonic() < deadline:
+            manager._give_work(64)  # as while the learner waits
+            manager._hear(1.0)
+        assert worker_metrics(manager)["workers"] == 0
 
 
 def test_every_worker_finishes_the_games_that_are_wanted_of_it():

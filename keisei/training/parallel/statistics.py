@@ -108,7 +108,8 @@ def worker_metrics(manager: BaseManager) -> dict[str, float]:
     """What a run records of its workers with every update: above all, who waits for whom."""
     now = manager.get_statistics()
     workers = list(now["workers"].values())
-    means = {f"workers_{name}": sum(w[name] for w in workers) / len(workers) for name in ACTIVITIES}
+    count = max(len(workers), 1)  # on Ray, all may be away
+    means = {f"workers_{name}": sum(w[name] for w in workers) / count for name in ACTIVITIES}
     return {
         **means,
         "workers": len(workers),
