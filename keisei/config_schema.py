@@ -166,7 +166,10 @@ class ParallelConfig(Section):
         0, ge=0, description="Moves after which a worker's process is renewed; 0: never."
     )
     worker_timeout: float = Field(
-        30.0, gt=0, description="Seconds without a sign of life after which a worker is replaced."
+        30.0,
+        gt=0,
+        le=86_400,
+        description="Seconds without a sign of life after which a worker is replaced.",
     )
     max_restarts: int = Field(
         100, ge=0, description="Workers that may be replaced before training goes on without any."
@@ -188,7 +191,7 @@ class ParallelConfig(Section):
     @field_validator("opponent_shares")
     @classmethod
     def _no_more_than_all(cls, shares: dict[str, float]) -> dict[str, float]:
-        if any(share < 0 for share in shares.values()) or sum(shares.values()) > 1:
+        if not (all(share >= 0 for share in shares.values()) and sum(shares.values()) <= 1):
             raise ValueError("shares are at least 0, and together at most 1")
         return shares
 
@@ -207,6 +210,31 @@ class ParallelConfig(Section):
     def update_steps(self) -> int:
         """Moves that an update learns from, at least."""
         return self.experience_batch_size or self.num_workers * self.rollout_steps
+
+
+    @property
+    def opponent_counts(self) -> dict[Literal["past", "random"], int]:
+        """The workers that have each kind of opponent."""
+        return {
+            kind: round(share * self.num_workers) for kind, share in self.opponent_shares.items()
+        }
+
+    def check_opponents(self) -> None:
+        """Refuse shares that are nobody's, or more than there are workers."""
+        counts = self.opponent_counts
+        for kind, share in self.opponent_shares.items():
+            if share and not counts[kind]:
+                raise ValueError(
+                    f"training.parallel.opponent_shares.{kind} is {share} and num_workers is "
+                    f"{self.num_workers}, which gives it none: give at least "
+                    f"{1 / self.num_workers:.2g}, or more workers"
+                )
+        if sum(counts.values()) > self.num_workers:
+            each = " and ".join(f"{kind} has {count}" for kind, count in counts.items())
+            raise ValueError(
+                f"training.parallel.opponent_shares: rounded, {each} workers, but num_workers is "
+                f"{self.num_workers}: give smaller shares, or more workers"
+            )
 
 
 class TrainingConfig(Section):
@@ -318,6 +346,8 @@ class AppConfig(Section):
                 f"training.parallel.model_sync_interval is {parallel.model_sync_interval}: "
                 f"rollouts would be older than max_policy_lag = {parallel.max_policy_lag} allows"
             )
+        if parallel.backend != "ray" or "num_workers" in parallel.model_fields_set:
+            parallel.check_opponents()  # else the cluster says how many workers there are
         return self
 
 

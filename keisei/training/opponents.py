@@ -33,8 +33,7 @@ def opponent_of_shard(config: AppConfig, index: int) -> OpponentKind | None:
     """
     parallel = config.training.parallel
     place = parallel.num_workers - 1 - index
-    for kind, share in parallel.opponent_shares.items():
-        count = round(share * parallel.num_workers)
+    for kind, count in parallel.opponent_counts.items():
         if 0 <= place < count:
             return kind
         place -= count
