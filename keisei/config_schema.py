@@ -211,7 +211,6 @@ class ParallelConfig(Section):
         """Moves that an update learns from, at least."""
         return self.experience_batch_size or self.num_workers * self.rollout_steps
 
-
     @property
     def opponent_counts(self) -> dict[Literal["past", "random"], int]:
         """The workers that have each kind of opponent."""
@@ -267,7 +266,9 @@ class TrainingConfig(Section):
     normalize_advantages: bool = Field(True, description="To mean 0 and deviation 1 per minibatch.")
     mixed_precision: bool = Field(False, description="bfloat16 autocast; CUDA only.")
     checkpoint_interval: int = Field(50_000, ge=1, description="Moves between checkpoints.")
-    keep_checkpoints: int = Field(5, ge=1, description="How many of the newest are kept.")
+    keep_checkpoints: int = Field(
+        5, ge=1, description="How many of the newest are kept, not counting those of stops."
+    )
     parallel: ParallelConfig = Field(default_factory=ParallelConfig, description="The shards.")
 
 

@@ -12,6 +12,7 @@ import torch
 from keisei.core.ppo_agent import DivergedError
 from keisei.settings import to_yaml
 from keisei.training.checkpoint import CheckpointError
+from keisei.training.opponents import step_of
 from keisei.training.stopping import Stopper, StopRequested
 from keisei.training.trainer import Trainer
 
@@ -92,10 +93,22 @@ class TrainingLoopManager:
         self._each("on_checkpoint", path, time.perf_counter() - start)
 
     def _write(self) -> Path:
-        self.trainer.progress.last_checkpoint = self.trainer.progress.steps
+        """Save the state. A stop changes neither when that is due next nor who past opponents are.
+
+        So its checkpoint is none of them, and pushes none of them out.
+        """
+        progress, store = self.trainer.progress, self.trainer.checkpoints
+        settings = self.trainer.config.training
+        if self._due(progress.last_checkpoint, settings.checkpoint_interval):
+            progress.last_checkpoint = progress.steps
+            past = [*progress.past_opponents, progress.steps]
+            progress.past_opponents = past[-settings.keep_checkpoints :]
         self._boundary = self.trainer.state_dict()
+        steps = {step_of(path) for path in store.paths()} | {progress.steps}
+        oldest = min(progress.past_opponents, default=0)
+        store.keep = max(settings.keep_checkpoints, sum(step >= oldest for step in steps))
         with self.trainer.trace.span("save"):
-            return self.trainer.checkpoints.save(self.trainer.progress.steps, self._boundary)
+            return store.save(progress.steps, self._boundary)
 
     def _rescue(self, error: Exception) -> None:
         """Save the state from before an error, if there is one that is worth it and can be saved.

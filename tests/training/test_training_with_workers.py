@@ -11,9 +11,11 @@ import pytest
 
 from keisei.config_schema import load_config
 from keisei.settings import to_yaml
+from keisei.training.callbacks import Callback
 from keisei.training.metrics import MetricsReader
 from keisei.training.run import Run
 from keisei.training.trainer import Trainer
+from keisei.training.training_loop_manager import TrainingLoopManager
 from tests.training.conftest import (
     assert_same,
     assert_same_state,
@@ -26,6 +28,17 @@ from tests.training.conftest import (
 )
 
 WORKERS = "training.parallel.enabled=true"
+
+
+class StopsAfter(Callback):
+    """Stops the run after so many updates, as Ctrl-C does."""
+
+    def __init__(self, updates):
+        self.updates = updates
+
+    def on_update(self, trainer, finished):
+        if trainer.progress.updates == self.updates:
+            signal.raise_signal(signal.SIGINT)
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +183,24 @@ def test_training_against_random_and_past_opponents_records_the_score(keisei, tm
         names = metrics.names()
         assert "score against random opponents" in names
         assert "score against past opponents" in names
+
+
+def test_against_past_opponents_a_stopped_training_resumes_bit_for_bit(tmp_path):
+    often = ["training.checkpoint_interval=256", "training.keep_checkpoints=2"]
+    past = "training.parallel.opponent_shares={past: 1.0}"
+    config = load_config(overrides=options(*often, past, "evaluation.interval=4096")[1::2])
+    whole = Trainer(config, Run.create(tmp_path, "whole", to_yaml(config)))
+    assert TrainingLoopManager(whole).run()
+    parts = Run.create(tmp_path, "parts", to_yaml(config))
+    for stop_after in (1, 4, 5, 6, 99):
+        trainer = Trainer(config, parts, [StopsAfter(stop_after)])
+        if trainer.checkpoints.paths():
+            trainer.load_state_dict(trainer.checkpoints.latest()[1])
+        finished = TrainingLoopManager(trainer).run()
+    assert finished
+    assert_same_state(whole.state_dict(), trainer.state_dict())
+    steps = [{p.name for p in one.checkpoints.paths()} for one in (whole, trainer)]
+    assert steps[0] <= steps[1]
 
 
 def test_a_trace_shows_what_the_learner_and_every_worker_did_when(keisei, tmp_path):
