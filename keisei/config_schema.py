@@ -173,7 +173,10 @@ class ParallelConfig(Section):
         0, ge=0, description="Moves after which a worker's process is renewed; 0: never."
     )
     worker_timeout: float = Field(
-        30.0, gt=0, description="Seconds without a sign of life after which a worker is replaced."
+        30.0,
+        gt=0,
+        le=86_400,
+        description="Seconds without a sign of life after which a worker is replaced.",
     )
     max_restarts: int = Field(
         100, ge=0, description="Workers that may be replaced before training goes on without any."
@@ -195,7 +198,7 @@ class ParallelConfig(Section):
     @field_validator("opponent_shares")
     @classmethod
     def _no_more_than_all(cls, shares: dict[str, float]) -> dict[str, float]:
-        if any(share < 0 for share in shares.values()) or sum(shares.values()) > 1:
+        if not (all(share >= 0 for share in shares.values()) and sum(shares.values()) <= 1):
             raise ValueError("shares are at least 0, and together at most 1")
         return shares
 
@@ -214,6 +217,30 @@ class ParallelConfig(Section):
     def update_steps(self) -> int:
         """Moves that an update learns from, at least."""
         return self.experience_batch_size or self.num_workers * self.rollout_steps
+
+    @property
+    def opponent_counts(self) -> dict[Literal["past", "random"], int]:
+        """The workers that have each kind of opponent."""
+        return {
+            kind: round(share * self.num_workers) for kind, share in self.opponent_shares.items()
+        }
+
+    def check_opponents(self) -> None:
+        """Refuse shares that are nobody's, or more than there are workers."""
+        counts = self.opponent_counts
+        for kind, share in self.opponent_shares.items():
+            if share and not counts[kind]:
+                raise ValueError(
+                    f"training.parallel.opponent_shares.{kind} is {share} and num_workers is "
+                    f"{self.num_workers}, which gives it none: give at least "
+                    f"{1 / self.num_workers:.2g}, or more workers"
+                )
+        if sum(counts.values()) > self.num_workers:
+            each = " and ".join(f"{kind} has {count}" for kind, count in counts.items())
+            raise ValueError(
+                f"training.parallel.opponent_shares: rounded, {each} workers, but num_workers is "
+                f"{self.num_workers}: give smaller shares, or more workers"
+            )
 
 
 class TrainingConfig(Section):
@@ -246,7 +273,9 @@ class TrainingConfig(Section):
     normalize_advantages: bool = Field(True, description="To mean 0 and deviation 1 per minibatch.")
     mixed_precision: bool = Field(False, description="bfloat16 autocast; CUDA only.")
     checkpoint_interval: int = Field(50_000, ge=1, description="Moves between checkpoints.")
-    keep_checkpoints: int = Field(5, ge=1, description="How many of the newest are kept.")
+    keep_checkpoints: int = Field(
+        5, ge=1, description="How many of the newest are kept, not counting those of stops."
+    )
     parallel: ParallelConfig = Field(default_factory=ParallelConfig, description="The shards.")
 
 
@@ -325,6 +354,8 @@ class AppConfig(Section):
                 f"training.parallel.model_sync_interval is {parallel.model_sync_interval}: "
                 f"rollouts would be older than max_policy_lag = {parallel.max_policy_lag} allows"
             )
+        if parallel.backend != "ray" or "num_workers" in parallel.model_fields_set:
+            parallel.check_opponents()  # else the cluster says how many workers there are
         return self
 
 

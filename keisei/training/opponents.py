@@ -33,8 +33,7 @@ def opponent_of_shard(config: AppConfig, index: int) -> OpponentKind | None:
     """
     parallel = config.training.parallel
     place = parallel.num_workers - 1 - index
-    for kind, share in parallel.opponent_shares.items():
-        count = round(share * parallel.num_workers)
+    for kind, count in parallel.opponent_counts.items():
         if 0 <= place < count:
             return kind
         place -= count
@@ -49,6 +48,8 @@ class Opponent:
         self._index = index
         self._folder = checkpoints
         self.kind = opponent_of_shard(config, index)
+        self._newest: Path | None = None  # the checkpoint that named the steps to draw from
+        self._steps: list[int] | None = None
         self._loaded: Path | None = None
         self._policy: Policy | None = None
 
@@ -60,20 +61,41 @@ class Opponent:
 
     def _past(self, version: int) -> Policy | None:
         """A checkpoint of the run; before there is one, the learner plays itself."""
-        assert self._folder is not None
-        paths = CheckpointStore(self._folder).paths()
-        if not paths:
-            return None
-        rng = np.random.default_rng([self._config.env.seed, self._index, version])
-        path = paths[rng.integers(len(paths))]
-        if path != self._loaded:
-            try:
+        try:
+            paths = self._to_draw_from()
+            if not paths:
+                return None
+            rng = np.random.default_rng([self._config.env.seed, self._index, version])
+            path = paths[rng.integers(len(paths))]
+            if path != self._loaded:
                 weights = load_checkpoint(path)["agent"]["network"]
-            except (KeiseiError, OSError) as error:  # removed just now, as too old
-                log.warning("the past opponent stays as it is: %s", error)
-                return self._policy
-            network = build_network(self._config.model)
-            network.load_state_dict(weights)
-            self._policy = partial(evaluate, network)
-            self._loaded = path
+                network = build_network(self._config.model)
+                network.load_state_dict(weights)
+                self._policy = partial(evaluate, network)
+                self._loaded = path
+        except (KeiseiError, OSError) as error:  # removed just now, as too old
+            log.warning("the past opponent stays as it is: %s", error)
         return self._policy
+
+    def _to_draw_from(self) -> list[Path]:
+        """The checkpoints that the newest one names (in old runs, which name none, all).
+
+        Those of stops are not among them: a run that was stopped has the same opponents as one that
+        was not.
+        """
+        assert self._folder is not None
+        store = CheckpointStore(self._folder)
+        paths = store.paths()
+        if paths and paths[-1] != self._newest:
+            progress = store.latest()[1].get("progress", {})
+            self._newest, self._steps = paths[-1], progress.get("past_opponents")
+        return [path for path in paths if self._steps is None or step_of(path) in self._steps]
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step that a checkpoint is of.
+
+    >>> step_of(Path("checkpoints/step_000000000512.pt"))
+    512
+    """
+    return int(checkpoint.stem.removeprefix("step_"))

@@ -25,7 +25,8 @@ class Progress:
     recent_lengths: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT_GAMES))
     recent_decided: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT_GAMES))
     last_evaluation: int | None = None  # the step at which one was last done; None: never
-    last_checkpoint: int = 0
+    last_checkpoint: int = 0  # that the interval asked for; stops save, too
+    past_opponents: list[int] = field(default_factory=list)  # the steps of such checkpoints
     last_match_done: bool = False  # the longer evaluation at the end
     metrics: dict[str, float] = field(default_factory=dict)
 
@@ -65,6 +66,7 @@ class Progress:
         plain["reasons"] = dict(self.reasons)
         plain["recent_lengths"] = list(self.recent_lengths)
         plain["recent_decided"] = list(self.recent_decided)
+        plain["past_opponents"] = list(self.past_opponents)
         plain["metrics"] = dict(self.metrics)
         return plain
 

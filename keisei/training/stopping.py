@@ -1,4 +1,4 @@
-"""Stopping a run on SIGINT or SIGTERM, so that nothing is lost and nobody waits."""
+"""Stopping a run on SIGINT, SIGTERM or SIGHUP, so that nothing is lost and nobody waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+HANGUP = getattr(signal, "SIGHUP", None)  # the terminal is closed; not on Windows
 
 
 class StopRequested(BaseException):
@@ -19,6 +20,9 @@ class StopRequested(BaseException):
 
 class Stopper:
     """Turns the first signal into `StopRequested`, and the second into an exit at once.
+
+    A terminal that is closed may hang up twice (the system does, and its shell): a second SIGHUP
+    counts for nothing. Under nohup, SIGHUP is ignored and stays so.
 
     SIGUSR1 is another wish: `wants_workers` says that the workers are to be tried again.
 
@@ -35,6 +39,8 @@ class Stopper:
     def __enter__(self) -> Stopper:
         for number in SIGNALS:
             self._previous[number] = signal.signal(number, self._handle)
+        if HANGUP is not None and signal.getsignal(HANGUP) != signal.SIG_IGN:
+            self._previous[HANGUP] = signal.signal(HANGUP, self._handle)
         if hasattr(signal, "SIGUSR1"):
             self._previous[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self._handle_wish)
         return self
@@ -45,6 +51,8 @@ class Stopper:
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         if self.requested is not None:
+            if number == HANGUP:
+                return
             if sys.stdout.isatty():
                 os.write(1, b"\x1b[?25h")  # the cursor, which a live view had hidden
             os._exit(128 + number)

@@ -6,6 +6,7 @@ import copy
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from keisei.training.checkpoint import CheckpointStore
 from keisei.training.live_games import LiveGames
 from keisei.training.opponents import Opponent
 from keisei.training.parallel import BaseManager, ParallelError, make_manager
-from keisei.training.parallel.statistics import worker_metrics
+from keisei.training.parallel.statistics import score_metrics, worker_metrics
 from keisei.training.progress import Progress
 from keisei.training.run import Run
 from keisei.training.shard import SelfPlayShard, make_shard, new_rollout
@@ -62,6 +63,8 @@ class Trainer:
         # The games of each shard ({} before its first rollout): whoever plays them goes on here.
         self._states: list[dict[str, Any]] = [{}] * config.training.parallel.num_workers
         self._shards: list[SelfPlayShard] = []  # while they are played in this process
+        self._opponents: list[Opponent] = []  # theirs
+        self.opponent_scores: dict[str, list[float]] = {}  # in what was collected last
         self.checkpoints = CheckpointStore(run.checkpoints_dir, config.training.keep_checkpoints)
         self.live_games = LiveGames(config.env.start_sfens(), len(self._states))
 
@@ -99,6 +102,7 @@ class Trainer:
                 for shard, rollout in zip(self.workers.collected_from, rollouts, strict=True):
                     self.buffer.add_batch(rollout)
                     self.live_games.follow(shard, rollout)
+                self.opponent_scores = self.workers.opponent_scores
                 return self.workers.finished_games
             except ParallelError as error:
                 self.buffer.clear()
@@ -115,30 +119,49 @@ class Trainer:
         self.stop_workers()
 
     def collect_serial(self) -> list[FinishedGame]:
-        """Fill the buffer with rollouts of every shard, one after another, until they suffice."""
+        """Fill the buffer with rollouts of the shards in turn, as many of each as workers play.
+
+        Everybody plays one; then as many as an update still wants; then who has yet to end games.
+        """
+        parallel = self.config.training.parallel
         finished: list[FinishedGame] = []
-        while len(self.buffer) < self.config.training.parallel.update_steps:
-            shards = zip(self.shards, self._opponents, strict=True)
-            for index, (shard, opponent) in enumerate(shards):
-                rollout = new_rollout(self.config)
-                version = self.agent.version
-                other = opponent.policy(version)
-                finished += shard.collect(self.agent.evaluate, rollout, version, other)
-                self.buffer.add_batch(rollout)
-                self.live_games.follow(index, rollout)
+        games: Counter[int] = Counter()
+        self.opponent_scores = {}
+        everybody = wanted = list(range(len(self._states)))
+        while wanted:
+            for index in wanted:
+                ended = self._play(index)
+                games[index] += len(ended)
+                finished += ended
+            missing = parallel.update_steps - sum(r.num_steps for r in self.buffer.rollouts)
+            wanted = everybody[: max(-(-missing // parallel.rollout_steps), 0)]
+            if not wanted:
+                wanted = [i for i in everybody if games[i] < parallel.episodes_per_worker]
+        return finished
+
+    def _play(self, index: int) -> list[FinishedGame]:
+        """Add a rollout of one shard to the buffer; returns the games that ended."""
+        shard, rollout = self.shards[index], new_rollout(self.config)
+        opponent, version = self._opponents[index], self.agent.version
+        other = opponent.policy(version)
+        finished = shard.collect(self.agent.evaluate, rollout, version, other)
+        if opponent.kind:
+            self.opponent_scores.setdefault(opponent.kind, []).extend(shard.scores)
+        self.buffer.add_batch(rollout)
+        self.live_games.follow(index, rollout)
         return finished
 
     @property
     def shards(self) -> list[SelfPlayShard]:
         """The shards in this process, made when they are first needed here."""
         if not self._shards:
-            indices = range(len(self._states))
-            self._shards = [make_shard(self.config, index) for index in indices]
-            folder = self.checkpoints.folder
-            self._opponents = [Opponent(self.config, index, folder) for index in indices]
-            for shard, state in zip(self._shards, self._states, strict=True):
+            indices, folder = range(len(self._states)), self.checkpoints.folder
+            shards = [make_shard(self.config, index) for index in indices]
+            for shard, state in zip(shards, self._states, strict=True):
                 if state:
                     shard.load_state_dict(state)
+            self._opponents = [Opponent(self.config, index, folder) for index in indices]
+            self._shards = shards  # last: the live view's thread may look meanwhile
         return self._shards
 
     def shard_states(self) -> list[dict[str, Any]]:
@@ -188,6 +211,7 @@ class Trainer:
             "collect_steps_per_s": steps / (collected - start),
             "learn_steps_per_s": steps / (end - collected),
             "version": self.agent.version,
+            **score_metrics(self.opponent_scores),
             **(worker_metrics(self.workers) if self.workers else {}),
         }
         return finished

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
+from pathlib import Path
 from typing import Any
 
+import torch
+
+from keisei.core.ppo_agent import DivergedError
 from keisei.settings import to_yaml
+from keisei.training.checkpoint import CheckpointError
+from keisei.training.opponents import step_of
 from keisei.training.stopping import Stopper, StopRequested
 from keisei.training.trainer import Trainer
 
@@ -14,10 +20,11 @@ log = logging.getLogger(__name__)
 
 
 class TrainingLoopManager:
-    """Runs a trainer until its steps are played, or until SIGINT or SIGTERM.
+    """Runs a trainer until its steps are played, or until SIGINT, SIGTERM or SIGHUP.
 
     A stop throws away the update that is under way and saves the state from before it, so that it
-    takes a moment, and so that the resumed run is exactly the one that was not stopped.
+    takes a moment, and so that the resumed run is exactly the one that was not stopped. So does an
+    error, before it goes its way.
     """
 
     def __init__(self, trainer: Trainer) -> None:
@@ -37,6 +44,9 @@ class TrainingLoopManager:
                 self._save()
                 self._each("on_stop")
                 return False
+            except Exception as error:
+                self._rescue(error)
+                raise
             finally:
                 self.trainer.stop_workers()
                 self._close()
@@ -79,11 +89,42 @@ class TrainingLoopManager:
 
     def _save(self) -> None:
         start = time.perf_counter()
-        self.trainer.progress.last_checkpoint = self.trainer.progress.steps
-        self._boundary = self.trainer.state_dict()
-        with self.trainer.trace.span("save"):
-            path = self.trainer.checkpoints.save(self.trainer.progress.steps, self._boundary)
+        path = self._write()
         self._each("on_checkpoint", path, time.perf_counter() - start)
+
+    def _write(self) -> Path:
+        """Save the state. A stop changes neither when that is due next nor who past opponents are.
+
+        So its checkpoint is none of them, and pushes none of them out.
+        """
+        progress, store = self.trainer.progress, self.trainer.checkpoints
+        settings = self.trainer.config.training
+        if self._due(progress.last_checkpoint, settings.checkpoint_interval):
+            progress.last_checkpoint = progress.steps
+            past = [*progress.past_opponents, progress.steps]
+            progress.past_opponents = past[-settings.keep_checkpoints :]
+        self._boundary = self.trainer.state_dict()
+        steps = {step_of(path) for path in store.paths()} | {progress.steps}
+        oldest = min(progress.past_opponents, default=0)
+        store.keep = max(settings.keep_checkpoints, sum(step >= oldest for step in steps))
+        with self.trainer.trace.span("save"):
+            return store.save(progress.steps, self._boundary)
+
+    def _rescue(self, error: Exception) -> None:
+        """Save the state from before an error, if there is one that is worth it and can be saved.
+
+        Just before a network diverges it is hardly sound: there the checkpoints before are better.
+        """
+        if not self._boundary or isinstance(error, (CheckpointError, DivergedError)):
+            return
+        weights = self._boundary["agent"]["network"].values()
+        if not all(torch.isfinite(weight).all() for weight in weights):
+            return
+        try:
+            self.trainer.load_state_dict(self._boundary)
+            log.warning("an error ends the run; what was done is saved in %s", self._write())
+        except Exception as another:
+            log.warning("an error ends the run, and what was done is lost: %s", another)
 
     def _each(self, moment: str, *details: Any) -> None:
         for callback in self.trainer.callbacks:

@@ -5,8 +5,12 @@ import time
 import numpy as np
 import pytest
 
+from keisei.config_schema import load_config
+from keisei.settings import ConfigError
 from keisei.training.parallel import ParallelError, ParallelManager, make_manager
 from keisei.training.parallel.model_sync import pack_weights, unpack_weights
+from keisei.training.parallel.ray_cluster import fit_to_cluster
+from keisei.training.parallel.statistics import worker_metrics
 from tests.parallel.conftest import are_gone, assert_same_bytes, make, pids, serial_rounds
 
 pytestmark = pytest.mark.usefixtures("own_cluster")
@@ -37,6 +41,13 @@ def test_serial_process_and_ray_give_the_same_rollouts_byte_for_byte(workers):
 def test_a_manager_of_processes_refuses_the_settings_of_ray():
     with pytest.raises(ParallelError, match="make_manager"):
         ParallelManager(*make("backend=ray"))
+
+
+def test_shares_of_workers_are_looked_at_when_the_cluster_says_how_many_there_are():
+    settings = ["backend=ray", "opponent_shares={past: 0.001}"]
+    config = load_config(overrides=[f"training.parallel.{setting}" for setting in settings])
+    with pytest.raises(ConfigError, match="opponent_shares"):
+        fit_to_cluster(config)
 
 
 def test_new_weights_play_from_the_next_rollout_on():
@@ -143,6 +154,18 @@ def test_async_rollouts_count_once_and_no_more_than_two_of_a_worker_are_on_their
         assert statistics["total_steps"] == 64 * statistics["total_rollouts"]
         assert statistics["dropped_rollouts"] == 0
     assert all(counts == sorted(counts) for counts in played.values())
+
+
+def test_the_numbers_of_an_update_are_there_when_all_workers_are_away():
+    _, _, manager = ray_manager("mode=async")
+    with manager:
+        manager.collect_experiences()
+        os.kill(pids(manager)[0], signal.SIGKILL)
+        deadline = time.monotonic() + 60
+        while pids(manager) and time.monotonic() < deadline:
+            manager._give_work(64)  # as while the learner waits
+            manager._hear(1.0)
+        assert worker_metrics(manager)["workers"] == 0
 
 
 def test_every_worker_finishes_the_games_that_are_wanted_of_it():

@@ -74,6 +74,10 @@ RULES = [
     Rule(r"--resume .*learning_rate", overrides(["training.total_timesteps=2048"])),
     Rule(r"--resume .*opponent_shares", overrides(["training.total_timesteps=1024"])),
     Rule(r"^keisei train --resume", overrides(["training.total_timesteps=512"])),
+    Rule(
+        r"^keisei train .*opponent_shares",  # of four workers
+        overrides(setting for setting in TINY if "num_workers" not in setting),
+    ),
     Rule(r"^keisei train .*training\.parallel", overrides(TINY)),
     Rule(r"^keisei train\b", ONE_PROCESS),
     Rule(r"^keisei worlds train\b", overrides(TINY_WORLD)),

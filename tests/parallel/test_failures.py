@@ -3,6 +3,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import psutil
@@ -108,6 +109,13 @@ def test_an_exception_in_a_worker_reaches_the_user_with_its_traceback(setup, cap
     assert "Traceback" in caplog.text
     assert "self_play_worker.py" in caplog.text
     assert "keisei-worker-1" in caplog.text
+
+
+def test_an_error_of_the_supervisor_itself_is_one_of_the_workers_with_its_traceback(setup, caplog):
+    config, agent = setup()
+    with pytest.raises(ParallelError, match="the supervisor failed: TypeError"):
+        ParallelManager(config, agent).start_workers([{"no pipe takes": threading.Lock()}])
+    assert "Traceback" in caplog.text
 
 
 def test_no_file_descriptors_left_is_an_error_that_says_so(setup):

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -80,6 +82,35 @@ def test_past_opponents_are_checkpoints_of_the_run_and_before_the_first_the_lear
 def test_shares_over_one_are_refused():
     with pytest.raises(ConfigError, match="together at most 1"):
         load_config(overrides=["training.parallel.opponent_shares={past: 0.7, random: 0.7}"])
+
+
+@pytest.mark.parametrize(
+    ("workers", "shares", "says"),
+    [
+        (2, "{past: 0.25, random: 0.5}", "past is 0.25 and num_workers is 2, which gives it none"),
+        (2, "{past: 0.25}", "give at least 0.5, or more workers"),
+        (3, "{past: 0.5, random: 0.5}", "past has 2 and random has 2 workers, but"),
+    ],
+)
+def test_shares_that_workers_cannot_have_are_refused(workers, shares, says):
+    with pytest.raises(ConfigError, match=says):
+        make(f"num_workers={workers}", f"opponent_shares={shares}")
+
+
+def test_a_share_that_is_said_to_be_enough_is():
+    for workers in (1, 2, 3, 7, 13, 96, 4096):
+        settings = [f"training.parallel.num_workers={workers}", "training.minibatch_size=1"]
+        shares = "training.parallel.opponent_shares"
+        with pytest.raises(ConfigError) as error:
+            load_config(overrides=[*settings, f"{shares}={{past: 0.00001}}"])
+        enough = re.search(r"at least ([\d.]+),", str(error.value))[1]
+        config = load_config(overrides=[*settings, f"{shares}={{past: {enough}}}"])
+        assert config.training.parallel.opponent_counts == {"past": 1}
+
+
+def test_a_share_of_0_is_nobodys():
+    config, _ = make("opponent_shares={past: 0}")
+    assert Opponent(config, 0, None).kind is None
 
 
 def test_games_from_before_there_were_opponents_can_be_gone_on_with():

@@ -1,22 +1,31 @@
 """Whole runs in a process of their own: trained, stopped, killed, resumed, looked at."""
 
+import math
 import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import torch
 
 from keisei.config_schema import load_config
 from keisei.settings import to_yaml
 from keisei.shogi.records import read_record
-from keisei.training.callbacks import RecordMetrics
+from keisei.training.callbacks import Callback, RecordMetrics
 from keisei.training.checkpoint import CheckpointStore, load_checkpoint
 from keisei.training.metrics import MetricsReader
 from keisei.training.run import Run
 from keisei.training.trainer import Trainer
 from keisei.training.training_loop_manager import TrainingLoopManager
-from tests.training.conftest import assert_same_state, finish, options, state, wait_for
+from tests.training.conftest import (
+    assert_same_state,
+    finish,
+    options,
+    run_python,
+    state,
+    wait_for,
+)
 
 
 @pytest.fixture
@@ -112,6 +121,18 @@ def test_a_thread_that_looks_at_the_run_leaves_its_games_to_the_one_that_plays(t
     trainer.update()
 
 
+def test_games_that_cannot_be_gone_on_with_are_never_others_in_their_place(tmp_path):
+    config = load_config(overrides=options()[1::2])
+    trainer = Trainer(config, Run.create(tmp_path, None, to_yaml(config)))
+    trainer.update()
+    state = trainer.state_dict()
+    del state["shards"][1]["streams"]
+    trainer.load_state_dict(state)
+    for _ in range(2):
+        with pytest.raises(KeyError, match="streams"):
+            trainer.update()
+
+
 def test_a_second_signal_exits_at_once(keisei):
     process = keisei("train", "--name", "a", *options("training.total_timesteps=1000000"))
     wait_for(process, "256/")
@@ -122,6 +143,92 @@ def test_a_second_signal_exits_at_once(keisei):
     process.send_signal(signal.SIGCONT)
     process.communicate(timeout=60)
     assert process.returncode in (128 + signal.SIGINT, 128 + signal.SIGTERM)
+
+
+def test_closing_the_terminal_saves_and_stops(keisei, tmp_path):
+    rare = ["training.total_timesteps=1000000", "training.checkpoint_interval=1000000"]
+    process = keisei("train", "--name", "a", *options(*rare))
+    wait_for(process, "256/")
+    process.send_signal(signal.SIGHUP)
+    out, _ = finish(process)
+    assert "--resume a" in out
+    assert state(tmp_path / "runs" / "a")["progress"]["steps"] >= 256
+
+
+@pytest.mark.parametrize(("before", "requested"), [("SIG_DFL", signal.SIGHUP), ("SIG_IGN", None)])
+def test_a_terminal_may_hang_up_twice_and_under_nohup_nobody_listens(before, requested):
+    code = f"""
+import signal
+from keisei.training.stopping import Stopper
+signal.signal(signal.SIGHUP, signal.{before})
+with Stopper() as stopper:
+    for _ in range(2):
+        signal.raise_signal(signal.SIGHUP)
+    print(stopper.requested)
+    assert (signal.getsignal(signal.SIGHUP) == signal.SIG_IGN) == ("{before}" == "SIG_IGN")
+"""
+    assert finish(run_python(code))[0].strip() == str(requested and int(requested))
+
+
+class Breaks(Callback):
+    """Fails after three updates, as one whose disk is gone."""
+
+    def on_update(self, trainer, finished):
+        if trainer.progress.updates == 3:
+            raise OSError("the disk is gone")
+
+
+class BreaksAll(Breaks):
+    """Does so where no checkpoint can be written, either."""
+
+    def on_start(self, trainer):
+        trainer.run.checkpoints_dir.rmdir()
+        trainer.run.checkpoints_dir.write_text("not a folder")
+
+
+class Spoils(Callback):
+    """Leaves weights that are no numbers, and fails."""
+
+    def on_start(self, trainer):
+        torch.nn.init.constant_(trainer.agent.network.stem.weight, math.nan)
+
+    def on_evaluation(self, trainer, results):
+        raise OSError("the disk is gone")
+
+
+def trainer_of(config, folder, *callbacks):
+    return Trainer(config, Run.create(folder, None, to_yaml(config)), callbacks)
+
+
+def test_an_error_loses_no_update_that_was_done(tmp_path, caplog):
+    config = load_config(overrides=options("training.checkpoint_interval=1000000")[1::2])
+    whole, broken = trainer_of(config, tmp_path), trainer_of(config, tmp_path, Breaks())
+    with pytest.raises(OSError, match="the disk is gone"):
+        TrainingLoopManager(broken).run()
+    (path,) = broken.checkpoints.paths()
+    assert path.name == "step_000000000768.pt"
+    assert path.name in caplog.text
+    resumed = Trainer(config, broken.run)
+    resumed.load_state_dict(load_checkpoint(path))
+    for trainer in (whole, resumed):
+        assert TrainingLoopManager(trainer).run()
+    assert_same_state(whole.state_dict(), resumed.state_dict())
+
+
+def test_an_error_saves_no_weights_that_are_no_numbers(tmp_path):
+    config = load_config(overrides=options()[1::2])
+    trainer = trainer_of(config, tmp_path, Spoils())
+    with pytest.raises(OSError, match="the disk is gone"):
+        TrainingLoopManager(trainer).run()
+    assert not trainer.checkpoints.paths()
+
+
+def test_a_state_that_cannot_be_saved_does_not_hide_the_error(tmp_path, caplog):
+    config = load_config(overrides=options("training.checkpoint_interval=1000000")[1::2])
+    trainer = trainer_of(config, tmp_path, BreaksAll())
+    with pytest.raises(OSError, match="the disk is gone"):
+        TrainingLoopManager(trainer).run()
+    assert "could not be written" in caplog.text
 
 
 def test_a_corrupt_newest_checkpoint_is_named_and_the_one_before_is_used(keisei, tmp_path):

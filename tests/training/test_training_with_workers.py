@@ -9,7 +9,13 @@ import sys
 
 import pytest
 
+from keisei.config_schema import load_config
+from keisei.settings import to_yaml
+from keisei.training.callbacks import Callback
 from keisei.training.metrics import MetricsReader
+from keisei.training.run import Run
+from keisei.training.trainer import Trainer
+from keisei.training.training_loop_manager import TrainingLoopManager
 from tests.training.conftest import (
     assert_same,
     assert_same_state,
@@ -22,6 +28,17 @@ from tests.training.conftest import (
 )
 
 WORKERS = "training.parallel.enabled=true"
+
+
+class StopsAfter(Callback):
+    """Stops the run after so many updates, as Ctrl-C does."""
+
+    def __init__(self, updates):
+        self.updates = updates
+
+    def on_update(self, trainer, finished):
+        if trainer.progress.updates == self.updates:
+            signal.raise_signal(signal.SIGINT)
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +61,29 @@ def test_training_with_workers_gives_the_same_weights_as_in_one_process(
         assert max(value for _, value in metrics.series("first_clip_fraction")) == 0
         assert 0 < metrics.latest()["workers_busy"] < 1
         assert metrics.latest()["memory_mb"] > 100
+
+
+@pytest.mark.parametrize("setting", ["opponent_shares={random: 0.5}", "episodes_per_worker=5"])
+def test_workers_and_one_process_learn_from_the_same_rollouts_whatever_an_update_wants(
+    tmp_path, setting
+):
+    seen = []
+    for enabled in ("false", "true"):
+        wanted = [f"training.parallel.{setting}", f"training.parallel.enabled={enabled}"]
+        config = load_config(overrides=options(*wanted)[1::2])
+        trainer = Trainer(config, Run.create(tmp_path, enabled, to_yaml(config)))
+        trainer.start_workers()
+        for _ in range(3):
+            trainer.update()
+        scores = trainer.progress.metrics.get("score against random opponents")
+        seen.append((trainer.state_dict(), trainer.progress.games, scores))
+        trainer.stop_workers()
+    (serial, *counted), (workers, *counted_there) = seen
+    assert_same_state(serial, workers)
+    assert counted == counted_there
+    assert (counted[1] is not None) == ("random" in setting)
+    if "episodes" in setting:
+        assert counted[0] >= 3 * 2 * 5
 
 
 def test_a_training_is_the_same_bit_for_bit_when_workers_are_killed(keisei, tmp_path, undisturbed):
@@ -143,6 +183,24 @@ def test_training_against_random_and_past_opponents_records_the_score(keisei, tm
         names = metrics.names()
         assert "score against random opponents" in names
         assert "score against past opponents" in names
+
+
+def test_against_past_opponents_a_stopped_training_resumes_bit_for_bit(tmp_path):
+    often = ["training.checkpoint_interval=256", "training.keep_checkpoints=2"]
+    past = "training.parallel.opponent_shares={past: 1.0}"
+    config = load_config(overrides=options(*often, past, "evaluation.interval=4096")[1::2])
+    whole = Trainer(config, Run.create(tmp_path, "whole", to_yaml(config)))
+    assert TrainingLoopManager(whole).run()
+    parts = Run.create(tmp_path, "parts", to_yaml(config))
+    for stop_after in (1, 4, 5, 6, 99):
+        trainer = Trainer(config, parts, [StopsAfter(stop_after)])
+        if trainer.checkpoints.paths():
+            trainer.load_state_dict(trainer.checkpoints.latest()[1])
+        finished = TrainingLoopManager(trainer).run()
+    assert finished
+    assert_same_state(whole.state_dict(), trainer.state_dict())
+    steps = [{p.name for p in one.checkpoints.paths()} for one in (whole, trainer)]
+    assert steps[0] <= steps[1]
 
 
 def test_a_trace_shows_what_the_learner_and_every_worker_did_when(keisei, tmp_path):

@@ -108,19 +108,23 @@ def worker_metrics(manager: BaseManager) -> dict[str, float]:
     """What a run records of its workers with every update: above all, who waits for whom."""
     now = manager.get_statistics()
     workers = list(now["workers"].values())
-    means = {f"workers_{name}": sum(w[name] for w in workers) / len(workers) for name in ACTIVITIES}
-    scores = {
-        f"score against {name} opponents": sum(scores) / len(scores)
-        for name, scores in manager.opponent_scores.items()
-        if scores
-    }
+    count = max(len(workers), 1)  # on Ray, all may be away
+    means = {f"workers_{name}": sum(w[name] for w in workers) / count for name in ACTIVITIES}
     return {
         **means,
-        **scores,
         "workers": len(workers),
         "lag": now["lag"],
         "dropped_rollouts": now["dropped_rollouts"],
         "restarts": now["restarts"],
         "rollouts_waiting": now["queue_info"]["rollouts_waiting"],
         "memory_mb": memory_of_tree() / 2**20,
+    }
+
+
+def score_metrics(opponent_scores: dict[str, list[float]]) -> dict[str, float]:
+    """The learner's mean score against each kind of opponent."""
+    return {
+        f"score against {name} opponents": sum(scores) / len(scores)
+        for name, scores in opponent_scores.items()
+        if scores
     }

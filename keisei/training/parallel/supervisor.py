@@ -20,6 +20,7 @@ from typing import Any
 from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent, build_network, choose_device
 from keisei.core.runtime import tracing_pays
+from keisei.errors import KeiseiError
 from keisei.training.opponents import opponent_of_shard
 from keisei.training.parallel.base_manager import (
     MAX_FAILED_STARTS,
@@ -233,6 +234,9 @@ class Supervisor:
                     self._replace_late()
                     self.changed.notify_all()
         except Exception as error:
+            if not isinstance(error, KeiseiError):
+                log.exception("the supervisor failed")
+                error = ParallelError(f"the supervisor failed: {error!r}")
             with self.changed:
                 self._error = error
                 self.changed.notify_all()
