@@ -12,9 +12,8 @@ play: setup
 train: setup
 	$(BIN)/keisei train -c configs/quick.yaml
 
-# Two at a time, on any machine: many tests start processes of their own.
 test: setup
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest
 
 # How much of the parallel part the tests run, workers included.
 coverage: setup

@@ -24,14 +24,3 @@ def harvest_folder(tmp_path, monkeypatch):
     for name in set(sys.modules) - before:  # a later test has other files of these names
         if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
             del sys.modules[name]
-
-
-def pytest_collection_modifyitems(items):
-    """With `-n`, a file's tests share a process: its fixtures are made once.
-
-    Tests that see what others do on the machine (clusters of Ray, /dev/shm) share one, too.
-    """
-    for item in items:
-        together = item.path.parent.name in ("cluster", "parallel", "docs")
-        group = "machine" if together else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
