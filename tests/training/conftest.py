@@ -1,5 +1,6 @@
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,8 @@ def keisei(tmp_path):
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
+            # nohup lets what it starts ignore a terminal that is closed.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         )
         started.append(process)
         return process
@@ -53,6 +56,15 @@ def keisei(tmp_path):
     for process in started:
         process.kill()
         process.communicate(timeout=60)
+
+
+@pytest.fixture
+def one_thread():
+    """PyTorch with one thread here, as workers have: with more, sums differ in their last bits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture

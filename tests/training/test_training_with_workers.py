@@ -65,7 +65,7 @@ def test_training_with_workers_gives_the_same_weights_as_in_one_process(
 
 @pytest.mark.parametrize("setting", ["opponent_shares={random: 0.5}", "episodes_per_worker=5"])
 def test_workers_and_one_process_learn_from_the_same_rollouts_whatever_an_update_wants(
-    tmp_path, setting
+    tmp_path, setting, one_thread
 ):
     seen = []
     for enabled in ("false", "true"):
