@@ -169,17 +169,12 @@ class LadderSettings:
 
 
 def find_entries(run: Run, settings: LadderSettings) -> list[Entry]:
-    """The pool: checkpoints spread over the run with the newest among them, and references.
-
-    The run comes right after the random player: neighbours meet first, so that it is rated by what
-    it grew from before it loses every game to an engine.
-    """
-    anchor, *references = [Entry(name, text) for name, text in REFERENCES.items()]
+    """The pool: references, and checkpoints spread over the run with the newest among them."""
+    entries = [Entry(name, text) for name, text in REFERENCES.items()]
     if FAIRY_STOCKFISH.is_file():
-        references += [Entry(name, text) for name, text in ENGINES.items()]
+        entries += [Entry(name, text) for name, text in ENGINES.items()]
     else:
         log.warning("%s is not installed: the ladder has no engine in it", FAIRY_STOCKFISH)
-    entries = [anchor]
     paths = CheckpointStore(run.checkpoints_dir).paths()
     if not paths:
         raise KeiseiError(f"the run {run.folder} has no checkpoint yet; wait for its first one")
@@ -191,7 +186,7 @@ def find_entries(run: Run, settings: LadderSettings) -> list[Entry]:
     for nodes in settings.nodes:
         name = f"step {trained.steps:,}, {nodes} nodes"
         entries.append(_entry(name, path, f",nodes={nodes}", trained.steps, trained.cpu_hours))
-    return entries + references
+    return entries
 
 
 def find_stronger() -> list[Entry]:
@@ -312,9 +307,15 @@ def _is_near_the_top(ladder: Ladder, entries: list[Entry]) -> bool:
 
 
 def _pairs_to_play(ladder: Ladder, entries: list[Entry], costs: Costs) -> list[Pair]:
-    """At first everybody plays its neighbour in the list; then the pairs that tell most."""
+    """At first everybody plays its neighbour in the list; then the pairs that tell most.
+
+    The run and the references are two lists that begin with the random player: so a run is known by
+    what it grew from, before it loses every game to an engine.
+    """
     names = [entry.name for entry in entries]
     new = [name for name in names if not ladder.games_of(name)]
-    if new:
-        return [(a, b) for a, b in pairwise(names) if a in new or b in new]
-    return next_pairs(ladder.ratings(), names, 4, costs.of)
+    if not new:
+        return next_pairs(ladder.ratings(), names, 4, costs.of)
+    own = [ANCHOR, *(entry.name for entry in entries if entry.steps is not None)]
+    references = [entry.name for entry in entries if entry.steps is None]
+    return [(a, b) for a, b in (*pairwise(own), *pairwise(references)) if a in new or b in new]

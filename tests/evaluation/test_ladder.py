@@ -85,9 +85,11 @@ def test_checkpoints_are_in_the_pool_with_what_went_into_them(run):
     assert entries["step 200"].cpu_hours == pytest.approx(2.0)
 
 
-def test_the_run_meets_the_random_player_first_and_engines_last(run):
-    names = [entry.name for entry in find_entries(run, LadderSettings(checkpoints=2, nodes=(4,)))]
-    assert names[:5] == ["random", "step 0", "step 200", "step 200, 4 nodes", "greedy, 75 % random"]
+def test_a_run_first_meets_the_random_player_and_itself_and_no_reference(run, tmp_path):
+    told = []
+    settings = LadderSettings(checkpoints=2, games=4, batch=2)
+    climb(Ladder(), find_entries(run, settings), settings, tmp_path / "ladder.json", told.append)
+    assert [line.partition(":")[0] for line in told] == ["random - step 0", "step 0 - step 200"]
 
 
 def test_the_command_stores_ratings_and_draws_a_picture(run, monkeypatch, capsys):
