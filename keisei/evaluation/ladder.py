@@ -307,15 +307,9 @@ def _is_near_the_top(ladder: Ladder, entries: list[Entry]) -> bool:
 
 
 def _pairs_to_play(ladder: Ladder, entries: list[Entry], costs: Costs) -> list[Pair]:
-    """At first everybody plays its neighbour in the list; then the pairs that tell most.
-
-    The run and the references are two lists that begin with the random player: so a run is known by
-    what it grew from, before it loses every game to an engine.
-    """
+    """At first everybody plays its neighbour in the list; then the pairs that tell most."""
     names = [entry.name for entry in entries]
     new = [name for name in names if not ladder.games_of(name)]
-    if not new:
-        return next_pairs(ladder.ratings(), names, 4, costs.of)
-    own = [ANCHOR, *(entry.name for entry in entries if entry.steps is not None)]
-    references = [entry.name for entry in entries if entry.steps is None]
-    return [(a, b) for a, b in (*pairwise(own), *pairwise(references)) if a in new or b in new]
+    if new:
+        return [(a, b) for a, b in pairwise(names) if a in new or b in new]
+    return next_pairs(ladder.ratings(), names, 4, costs.of)

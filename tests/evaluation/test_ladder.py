@@ -85,13 +85,6 @@ def test_checkpoints_are_in_the_pool_with_what_went_into_them(run):
     assert entries["step 200"].cpu_hours == pytest.approx(2.0)
 
 
-def test_a_run_first_meets_the_random_player_and_itself_and_no_reference(run, tmp_path):
-    told = []
-    settings = LadderSettings(checkpoints=2, games=4, batch=2)
-    climb(Ladder(), find_entries(run, settings), settings, tmp_path / "ladder.json", told.append)
-    assert [line.partition(":")[0] for line in told] == ["random - step 0", "step 0 - step 200"]
-
-
 def test_the_command_stores_ratings_and_draws_a_picture(run, monkeypatch, capsys):
     monkeypatch.setattr("keisei.evaluation.ladder.ENGINES", {})  # engines have their own tests
     monkeypatch.setattr("keisei.evaluation.ladder.STRONGER", {})
