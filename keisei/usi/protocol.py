@@ -98,14 +98,13 @@ class Go:
         if self.infinite or not self.has_clock:
             return None
         if self.movetime is not None:
-            limit = wanted = float(self.movetime)
+            wanted = float(self.movetime)
         else:
             left, gain = (self.btime, self.binc) if turn == "black" else (self.wtime, self.winc)
             left = max(left or 0, 0)
             # A game has some 60 moves of one side; later ones matter less.
             wanted = left / 40 + gain + self.byoyomi
-            limit = left + gain + self.byoyomi
-        return max(min(wanted, limit) - overhead, 10) / 1000
+        return max(wanted - overhead, 10) / 1000
 
 
 _NUMBERS = ("btime", "wtime", "binc", "winc", "byoyomi", "movetime", "nodes")

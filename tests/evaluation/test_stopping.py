@@ -2,39 +2,26 @@
 
 import json
 import signal
-import subprocess
-import sys
 
 import pytest
 
 from keisei.evaluation.ladder import Ladder
+from tests.processes import keisei_in
 
 
 @pytest.fixture
 def stopped(tmp_path):
     """Runs `keisei` until it has said its first line, presses Ctrl-C, and says how it ended."""
-    started = []
+    with keisei_in(tmp_path) as start:
 
-    def run(*arguments):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "keisei", *arguments],
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            # A shell lets what it starts in the background ignore Ctrl-C.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
-        started.append(process)
-        first = process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        rest, error = process.communicate(timeout=60)
-        return process.returncode, first + rest, error
+        def run(*arguments):
+            process = start(*arguments)
+            first = process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            rest, error = process.communicate(timeout=60)
+            return process.returncode, first + rest, error
 
-    yield run
-    for process in started:
-        process.kill()
-        process.communicate(timeout=60)
+        yield run
 
 
 def test_a_stopped_match_shows_and_writes_what_was_played(stopped, tmp_path):

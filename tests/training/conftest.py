@@ -1,6 +1,4 @@
 import contextlib
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +8,7 @@ import pytest
 import torch
 
 from keisei.training.checkpoint import CheckpointStore
+from tests.processes import keisei_in
 
 # A run of a few seconds: 2,048 moves in updates of 256, of which two thirds end within 40 moves.
 TINY = [
@@ -36,26 +35,8 @@ def options(*overrides):
 @pytest.fixture
 def keisei(tmp_path):
     """Starts `keisei` in an empty folder, and ends at the latest with the test."""
-    started = []
-
-    def start(*arguments):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "keisei", *arguments],
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            # nohup lets what it starts ignore a terminal that is closed.
-            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
-        )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate(timeout=60)
+    with keisei_in(tmp_path) as start:
+        yield start
 
 
 @pytest.fixture
