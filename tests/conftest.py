@@ -5,9 +5,9 @@ import pytest
 
 from tests.docs.pages import ROOT, blocks
 
-# Both are read at import. Threads of PyTorch that spin while others compute cost a factor of 100 on
-# a busy machine; and slots of shared memory are handed out full of what is plainly wrong.
-os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+# Read at import. Two tests run at once: each has one thread for PyTorch, or they would wait for
+# each other's. Slots of shared memory are handed out full of what is plainly wrong.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("KEISEI_POISON_SLOTS", "1")
 
 HARVEST = blocks(ROOT / "docs/worlds/tutorial.md", "python")[0]

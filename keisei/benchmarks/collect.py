@@ -53,28 +53,28 @@ def settings(
     )
 
 
-def forward_alone(preset: str, seconds: float) -> None:
-    """What each process of `PureForward` runs: batches of 64, by the runtime of the workers."""
+def forward_alone(preset: str, seconds: float, games: int) -> None:
+    """What each process of `PureForward` runs: a worker's batches, by its runtime."""
     torch.set_num_threads(1)
     keep_freed_memory()
     network = PPOAgent(settings(preset, 1), "cpu").network
-    forward = traced(network, GAMES) if tracing_pays(network, GAMES) else network
-    planes = torch.rand(GAMES, 46, 9, 9)
+    forward = traced(network, games) if tracing_pays(network, games) else network
+    planes = torch.rand(games, 46, 9, 9)
     print("ready", flush=True)
     with torch.inference_mode():
         for _ in sys.stdin:
             count, end = 0, time.perf_counter() + seconds
             while time.perf_counter() < end:
                 forward(planes)
-                count += GAMES
+                count += games
             print(count, flush=True)
 
 
 class PureForward:
     """The network alone, in as many processes of one thread as there are workers."""
 
-    def __init__(self, preset: str, processes: int, seconds: float) -> None:
-        call = f"forward_alone({preset!r}, {seconds})"
+    def __init__(self, preset: str, processes: int, seconds: float, games: int) -> None:
+        call = f"forward_alone({preset!r}, {seconds}, {games})"
         code = f"from keisei.benchmarks.collect import forward_alone; {call}"
         self._processes = [
             subprocess.Popen(
@@ -198,6 +198,7 @@ def run(
     preset: str = "tiny",
     rounds: int | None = None,
     seconds: float | None = None,
+    games: int = GAMES,
 ) -> None:
     """Measure (`seconds` for each figure in each round), print a table, write JSON.
 
@@ -208,15 +209,15 @@ def run(
     keep_freed_memory()
     agent = PPOAgent(settings(preset, 2), "cpu")
     with contextlib.ExitStack() as running:
-        forward = PureForward(preset, 2, seconds)
+        forward = PureForward(preset, 2, seconds, games)
         running.callback(forward.close)
         contenders: dict[str, Contender] = {
             "forward_2": forward,
-            "collect_2": collecting(settings(preset, 2), agent, seconds),
-            "collect_1": collecting(settings(preset, 1), agent, seconds),
+            "collect_2": collecting(settings(preset, 2, games=games), agent, seconds),
+            "collect_1": collecting(settings(preset, 1, games=games), agent, seconds),
         }
         if is_tiny:
-            in_turn = ParallelManager(settings(preset, 2, "sync", 32), agent)
+            in_turn = ParallelManager(settings(preset, 2, "sync", 32, games=games), agent)
             running.enter_context(in_turn)
             contenders["single_game"] = single_game(agent, False, seconds)
             contenders["train_2"] = training(agent, in_turn, seconds)
@@ -237,6 +238,6 @@ def run(
     rows += [(name, f"{value:.2f}") for name, value in ratios.items()]
     milliseconds = 1000 * seconds_to_a_worker()
     rows.append(("10 million weights to a worker", f"{milliseconds:.1f} ms"))
-    title = f"Collecting with worker processes, network {preset}, {GAMES} games each"
+    title = f"Collecting with worker processes, network {preset}, {games} games each"
     figures = {"preset": preset, **ratios, "steps_per_s": speed, "weights_ms": milliseconds}
     publish(title, rows, figures, json_file)

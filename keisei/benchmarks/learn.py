@@ -48,8 +48,8 @@ def forward_backward(agent: PPOAgent, buffer: ExperienceBuffer) -> Callable[[], 
     return run
 
 
-def settings(preset: str, minibatch: int = 128) -> AppConfig:
-    """One epoch over 2,048 steps, never stopped early."""
+def settings(preset: str, minibatch: int = 128, length: int = 32) -> AppConfig:
+    """One epoch over the steps of 64 games, 2,048 of them by default, never stopped early."""
     return load_config(
         overrides=[
             f"model.preset={preset}",
@@ -58,7 +58,7 @@ def settings(preset: str, minibatch: int = 128) -> AppConfig:
             f"training.minibatch_size={minibatch}",
             "training.parallel.num_workers=1",
             "training.parallel.num_envs_per_worker=64",
-            "training.parallel.rollout_length=32",
+            f"training.parallel.rollout_length={length}",
         ]
     )
 
@@ -73,9 +73,11 @@ def filled_buffer(config: AppConfig, agent: PPOAgent) -> ExperienceBuffer:
     return buffer
 
 
-def run(json_file: Path | None = None, preset: str = "tiny", rounds: int = 7) -> None:
+def run(
+    json_file: Path | None = None, preset: str = "tiny", rounds: int = 7, length: int = 32
+) -> None:
     """Measure, print a table, write JSON."""
-    config = settings(preset)
+    config = settings(preset, length=length)
     agent = PPOAgent(config)
     buffer = filled_buffer(config, agent)
     contenders = {

@@ -30,7 +30,9 @@ class LearningCurve(Callback):
     """Draws the run's picture after each evaluation and when the run stops or ends."""
 
     def on_evaluation(self, trainer: Trainer, results: Sequence[MatchResult]) -> None:
-        self._draw(trainer)
+        # Before the first update there is nothing to see; after the last one `on_end` draws it.
+        if trainer.progress.updates and not trainer.progress.finished:
+            self._draw(trainer)
 
     def on_stop(self, trainer: Trainer) -> None:
         self._draw(trainer)
@@ -52,14 +54,14 @@ def draw_learning_curve(reader: MetricsReader, path: Path, title: str) -> None:
     # Here, because it takes half a second; and no pyplot, which would keep every figure alive.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1)
-    figure = Figure(figsize=(12, 8), dpi=100, layout=layout, facecolor="white")
+    figure = Figure(figsize=(12, 8), dpi=100, facecolor="white")
     FigureCanvasAgg(figure)
     # Dollars would begin a formula, and a run may be called anything.
     figure.suptitle(title.replace("$", r"\$"), fontsize=15, fontweight="bold")
-    grid = figure.add_gridspec(2, 2)
+    # Fixed margins: to find them out takes matplotlib as long as all the rest.
+    margins = {"left": 0.07, "right": 0.93, "bottom": 0.07, "top": 0.89}
+    grid = figure.add_gridspec(2, 2, wspace=0.36, hspace=0.26, **margins)
     _results(figure, grid[0, 0], reader)
     _pair(figure.add_subplot(grid[0, 1]), reader, "self-play", "decided", "game_length")
     _pair(figure.add_subplot(grid[1, 0]), reader, "policy", "entropy", "kl")

@@ -15,10 +15,10 @@ from keisei.training.parallel.shared_memory import SharedArrays
     ("run", "keys"),
     [
         (env.run, ["steps_per_s", "bare_steps_per_s", "ratio_to_bare", "bytes_per_stored_step"]),
-        (learn.run, ["ratio_to_forward_backward", "update_samples_per_s"]),
+        (partial(learn.run, length=4), ["ratio_to_forward_backward", "update_samples_per_s"]),
         (partial(search.run, nodes=64), ["ratio_one_tree", "ratio_many_trees"]),
         (
-            partial(collect.run, seconds=0.2),
+            partial(collect.run, seconds=0.2, games=4),
             [
                 "ratio_to_forward",
                 "scaling_2_workers",

@@ -6,19 +6,17 @@ import pytest
 from keisei import __version__
 from keisei.shogi import ShogiGame
 from keisei.shogi.records import GameRecord, write_record
-
-
-def run(*arguments):
-    command = [sys.executable, "-m", "keisei", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+from tests.processes import run_keisei
 
 
 def test_the_version_is_shown():
-    assert run("--version").stdout == f"keisei {__version__}\n"
+    command = [sys.executable, "-m", "keisei", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout == f"keisei {__version__}\n"
 
 
 def test_help_names_every_command():
-    shown = run("--help").stdout
+    shown = run_keisei("--help").stdout
     for command in ("train", "evaluate", "ladder", "usi", "play", "export", "config", "replay"):
         assert command in shown
 
@@ -58,13 +56,13 @@ def game_file(tmp_path):
 
 
 def test_replay_in_a_pipe_shows_every_position(game_file):
-    shown = run("replay", str(game_file))
+    shown = run_keisei("replay", str(game_file))
     assert shown.returncode == 0
     assert shown.stdout.count("９ ８ ７ ６ ５ ４ ３ ２ １") == 4
 
 
 def test_replay_draws_a_picture_of_every_position(game_file, tmp_path):
-    assert run("replay", str(game_file), "--svg", str(tmp_path / "out")).returncode == 0
+    assert run_keisei("replay", str(game_file), "--svg", str(tmp_path / "out")).returncode == 0
     pictures = sorted((tmp_path / "out").iterdir())
     assert len(pictures) == 4
     assert all("<svg" in picture.read_text() for picture in pictures)
@@ -74,20 +72,20 @@ def test_replay_draws_a_picture_of_every_position(game_file, tmp_path):
 def test_a_file_that_is_no_game_is_one_clear_line_and_exit_code_2(tmp_path, text):
     path = tmp_path / "broken.kif"
     path.write_text(text, encoding="cp932")
-    done = run("replay", str(path))
+    done = run_keisei("replay", str(path))
     assert done.returncode == 2
     assert "broken.kif" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_a_missing_file_is_named():
-    done = run("replay", "nowhere.kif")
+    done = run_keisei("replay", "nowhere.kif")
     assert done.returncode == 2
     assert done.stderr == "keisei: nowhere.kif: No such file or directory\n"
 
 
 def test_a_move_that_the_game_has_not_is_named(game_file):
-    done = run("replay", str(game_file), "--move", "99")
+    done = run_keisei("replay", str(game_file), "--move", "99")
     assert done.returncode == 2
     assert "no move 99" in done.stderr
     assert "Traceback" not in done.stderr

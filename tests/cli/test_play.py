@@ -3,8 +3,6 @@
 import os
 import pty
 import signal
-import subprocess
-import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -13,19 +11,11 @@ from keisei.cli import app
 from keisei.shogi.records import read_record
 from keisei.training.checkpoint import load_checkpoint
 from keisei.training.trained import SHIPPED_PATH, load_trained
-
-KEISEI = [sys.executable, "-m", "keisei"]
+from tests.processes import Process, run_keisei
 
 
 def play(lines, *arguments, folder=None):
-    return subprocess.run(
-        [*KEISEI, "play", "--nodes", "8", *arguments],
-        input="\n".join(lines) + "\n",
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return run_keisei("play", "--nodes", "8", *arguments, input="\n".join(lines) + "\n", cwd=folder)
 
 
 def test_the_shipped_network_answers_moves_in_both_notations(tmp_path):
@@ -121,14 +111,7 @@ def test_a_wrong_argument_is_one_clear_line_and_exit_code_2(arguments, named):
 
 def test_ctrl_c_leaves_a_terminal_game():
     main, side = pty.openpty()
-    game = subprocess.Popen(
-        [*KEISEI, "play"],
-        stdin=side,
-        stdout=side,
-        stderr=side,
-        # Where the tests run in the background, a shell may have told them to ignore it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    game = Process(["play"], stdin=side, stdout=side, stderr=side)
     os.close(side)
     seen = b""
     while b"your move" not in seen:
@@ -142,8 +125,7 @@ def test_ctrl_c_leaves_a_terminal_game():
 
 
 def export(file):
-    command = [*KEISEI, "export", str(SHIPPED_PATH), "-o", str(file)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return run_keisei("export", SHIPPED_PATH, "-o", file)
 
 
 def test_an_exported_network_is_small_and_plays(tmp_path):

@@ -11,10 +11,12 @@ import pytest
 
 from keisei.training.parallel import make_manager
 from tests.parallel.conftest import SMALL, are_gone, make
+from tests.processes import STDOUT, Process
 
 from .conftest import add_node, kill_raylet, nodes
 
-KEISEI = [sys.executable, "-m", "keisei"]
+pytestmark = pytest.mark.xdist_group("ray")
+
 SHORT = [f"--override={setting}" for setting in SMALL if "num_workers" not in setting]
 
 
@@ -63,11 +65,9 @@ def test_with_elastic_a_node_that_joins_plays_although_nobody_counted_on_it():
 
 
 def start(arguments, tmp_path):
-    log = (tmp_path / "log").open("w")
     folder = ["-o", f"logging.runs_dir={tmp_path}", "--name", "run", "-o", "display.live=never"]
-    return subprocess.Popen(
-        [*KEISEI, "train", *SHORT, *folder, *arguments], stdout=log, stderr=subprocess.STDOUT
-    )
+    with (tmp_path / "log").open("w") as log:
+        return Process(["train", *SHORT, *folder, *arguments], stdout=log, stderr=STDOUT)
 
 
 def metrics(tmp_path, query):
@@ -75,28 +75,46 @@ def metrics(tmp_path, query):
         return db.execute(query).fetchall()
 
 
-def await_update(process, tmp_path, seconds=120):
-    """Wait for the run's first update."""
+def until(look, seconds=120):
+    """What it sees as soon as it sees something, where there is no event to await."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    while not (seen := look()):
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.1)
+    return seen
+
+
+def await_update(process, tmp_path):
+    """Wait for the run's first update."""
+
+    def look():
         assert process.poll() is None, (tmp_path / "log").read_text()
         with contextlib.suppress(sqlite3.Error):
-            if metrics(tmp_path, "SELECT 1 FROM metrics WHERE name = 'policy_loss'"):
-                return
-        time.sleep(0.1)  # there is no event to await in a file
-    pytest.fail("no update came")
+            return metrics(tmp_path, "SELECT 1 FROM metrics WHERE name = 'policy_loss'")
+
+    until(look)
+
+
+def workers_of(raylet):
+    """Ray gives a process its name; for a moment, as it changes it, it has none."""
+    found = []
+    for one in raylet.children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if "RayWorker" in " ".join(one.cmdline()):
+                found.append(one.pid)
+    return found
 
 
 def test_training_goes_on_to_its_end_when_a_node_is_killed(tmp_path):
     with nodes(2, 1) as cluster:
-        total = ["-o", "training.total_timesteps=40000", "-o", "evaluation.final_games=2"]
+        total = ["-o", "training.total_timesteps=4000", "-o", "evaluation.final_games=2"]
         limit = ["-o", "training.parallel.worker_timeout=3", "-o", "evaluation.games=2"]
         process = start(["--ray", cluster.address, *total, *limit], tmp_path)
         await_update(process, tmp_path)
         kill_raylet(cluster.worker_nodes.copy().pop())
         assert process.wait(timeout=200) == 0, (tmp_path / "log").read_text()
         ((steps,),) = metrics(tmp_path, "SELECT MAX(step) FROM metrics")
-        assert steps >= 40000
+        assert steps >= 4000
         ((restarts,),) = metrics(tmp_path, "SELECT MAX(value) FROM metrics WHERE name = 'restarts'")
         assert restarts == 1
 
@@ -117,11 +135,11 @@ def test_a_killed_run_leaves_a_cluster_alone_that_it_only_joined(tmp_path):
         forever = ["-o", "training.total_timesteps=10000000"]
         process = start(["--ray", cluster.address, *forever], tmp_path)
         await_update(process, tmp_path)
-        workers = [one for one in raylet.children() if "RayWorker" in " ".join(one.cmdline())]
+        workers = until(lambda: workers_of(raylet))
         assert len(workers) == 1
         process.kill()
         process.wait(timeout=10)
-        assert are_gone([one.pid for one in workers], seconds=30)
+        assert are_gone(workers, seconds=30)
         assert raylet.is_running()
         config, agent = make("backend=ray", f"ray_address={cluster.address}")
         with make_manager(config, agent) as manager:

@@ -1,12 +1,10 @@
-import subprocess
-import sys
-
 import pytest
 import yaml
 
 from keisei.config_schema import AppConfig, describe, load_config
 from keisei.settings import ConfigError, to_yaml
 from keisei.worlds.config import load_world_config
+from tests.processes import run_keisei
 
 
 def test_defaults_survive_a_round_trip_through_yaml(tmp_path):
@@ -128,18 +126,8 @@ def test_the_shipped_configs_can_be_read():
         load_config(file)
 
 
-def run(*arguments, **settings):
-    return subprocess.run(
-        [sys.executable, "-m", "keisei", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        **settings,
-    )
-
-
 def test_a_bad_value_on_the_command_line_is_one_line_and_exit_code_2(tmp_path):
-    result = run("train", "-o", "training.gamma=7", cwd=tmp_path)
+    result = run_keisei("train", "-o", "training.gamma=7", cwd=tmp_path)
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
     assert "training.gamma" in result.stderr
@@ -148,7 +136,7 @@ def test_a_bad_value_on_the_command_line_is_one_line_and_exit_code_2(tmp_path):
 
 
 def test_keisei_config_prints_the_defaults_with_their_descriptions():
-    result = run("config")
+    result = run_keisei("config")
     assert result.returncode == 0
     assert yaml.safe_load(result.stdout) == AppConfig().model_dump(mode="json")
     assert "# Discount per move." in result.stdout

@@ -7,7 +7,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import httpx
@@ -28,17 +27,19 @@ from tests.docs.rules import (
     rule_for,
     shortened,
 )
+from tests.processes import Process
 
 LIMIT = 200  # seconds; each takes a few
-PROGRAMS = {"keisei": [sys.executable, "-m", "keisei"], "python": [sys.executable]}
 PIPE = subprocess.PIPE
 
 
 def start(folder, words, **streams):
-    command = [*PROGRAMS.get(words[0], words[:1]), *words[1:]]
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    streams = {"stdin": subprocess.DEVNULL, "stdout": PIPE, "stderr": PIPE, **streams}
-    return subprocess.Popen(command, cwd=folder, env=env, text=True, **streams)
+    program, *arguments = words
+    how = {"cwd": folder, "env": {**os.environ, "PYTHONPATH": str(ROOT)}, **streams}
+    if program == "keisei":
+        return Process(arguments, **how)
+    assert program == "python", words
+    return Process(arguments[1:], folder / arguments[0], **how)
 
 
 def finish(process, words, said=None, codes=(0,)):

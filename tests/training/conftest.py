@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from keisei.training.checkpoint import CheckpointStore
-from tests.processes import keisei_in
+from tests.processes import keisei_in, run_keisei
 
 # A run of a few seconds: 2,048 moves in updates of 256, of which two thirds end within 40 moves.
 TINY = [
@@ -30,6 +30,21 @@ TINY = [
 
 def options(*overrides):
     return [part for override in (*TINY, *overrides) for part in ("-o", override)]
+
+
+@pytest.fixture(scope="session")
+def whole_run(tmp_path_factory):
+    """The folder of a run that nobody disturbed, in one process; to look at, or to copy."""
+    folder = tmp_path_factory.mktemp("whole")
+    done = run_keisei("train", "--name", "whole", *options(), cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder / "runs" / "whole"
+
+
+@pytest.fixture(scope="session")
+def undisturbed(whole_run):
+    """The state in which that run ended."""
+    return state(whole_run)
 
 
 @pytest.fixture

@@ -8,8 +8,6 @@ import pty
 import re
 import signal
 import struct
-import subprocess
-import sys
 import termios
 from collections import Counter
 from pathlib import Path
@@ -29,6 +27,7 @@ from keisei.training.metrics import MetricsReader, MetricsStore
 from keisei.training.progress import Progress
 from keisei.training.run import Run
 from keisei.training.trainer import Trainer
+from tests.processes import Process
 
 TRAIN = """
 import logging, sys
@@ -72,13 +71,13 @@ TINY = [
 UPDATES, EVALUATIONS = 4, 3  # evaluations at 0, 512 and the final one
 
 
-def start(root: Path, *overrides: str, **streams: object) -> subprocess.Popen[str]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "xterm-256color"}
+def start(root: Path, *overrides: str, **streams: object) -> Process:
+    environment = {**os.environ, "TERM": "xterm-256color"}
     for name in ("COLUMNS", "LINES", "NO_COLOR"):
         environment.pop(name, None)
-    command = [sys.executable, "-c", TRAIN, str(root), *TINY, *overrides]
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
-    return subprocess.Popen(command, env=environment, text=True, **streams)
+    script = root / "train.py"
+    script.write_text(TRAIN)
+    return Process([root, *TINY, *overrides], script, env=environment, **streams)
 
 
 def train_in_terminal(root: Path, columns: int, rows: int, *overrides: str) -> tuple[int, str]:

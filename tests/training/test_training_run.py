@@ -1,6 +1,7 @@
 """Whole runs in a process of their own: trained, stopped, killed, resumed, looked at."""
 
 import math
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,16 +30,14 @@ from tests.training.conftest import (
 
 
 @pytest.fixture
-def finished_run(keisei):
-    """Starts `keisei` where a run "a" of one update is."""
-    finish(keisei("train", "--name", "a", *options("training.total_timesteps=256")))
+def finished_run(keisei, tmp_path, whole_run):
+    """Starts `keisei` where a finished run "a" is."""
+    shutil.copytree(whole_run, tmp_path / "runs" / "a")
     return keisei
 
 
-def test_a_run_leaves_settings_metrics_games_checkpoints_and_a_picture(keisei, tmp_path):
-    out, _ = finish(keisei("train", "--name", "a", *options()))
-    run = tmp_path / "runs" / "a"
-    assert "2,048" in out
+def test_a_run_leaves_settings_metrics_games_checkpoints_and_a_picture(whole_run):
+    run = whole_run
     assert (run / "config.yaml").read_text().count("move_limit: 40") == 1
     assert (run / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
     assert list((run / "tensorboard").iterdir())
@@ -69,8 +68,9 @@ def test_every_saved_game_has_a_file_of_its_own(tmp_path):
         assert len(read_record(run.games_dir / game["file"]).moves) == game["length"]
 
 
-def test_stopping_and_resuming_gives_the_same_weights_as_never_stopping(keisei, tmp_path):
-    finish(keisei("train", "--name", "whole", *options()))
+def test_stopping_and_resuming_gives_the_same_weights_as_never_stopping(
+    keisei, tmp_path, whole_run, undisturbed
+):
     stopped = keisei("train", "--name", "parts", *options())
     wait_for(stopped, "768/2,048")
     stopped.send_signal(signal.SIGTERM)
@@ -78,30 +78,31 @@ def test_stopping_and_resuming_gives_the_same_weights_as_never_stopping(keisei, 
     assert "--resume parts" in out
     assert 768 <= state(tmp_path / "runs" / "parts")["progress"]["steps"] < 2048
     finish(keisei("train", "--resume", "parts"))
-    assert_same_state(state(tmp_path / "runs" / "whole"), state(tmp_path / "runs" / "parts"))
-    for name in ("whole", "parts"):
-        with MetricsReader(tmp_path / "runs" / name / "metrics.sqlite") as metrics:
+    parts = tmp_path / "runs" / "parts"
+    assert_same_state(undisturbed, state(parts))
+    for run in (whole_run, parts):
+        with MetricsReader(run / "metrics.sqlite") as metrics:
             assert [s for s, _ in metrics.series("entropy")] == list(range(256, 2049, 256))
 
 
-def test_a_killed_run_resumes_from_its_last_checkpoint_to_the_same_weights(keisei, tmp_path):
-    finish(keisei("train", "--name", "whole", *options()))
+def test_a_killed_run_resumes_from_its_last_checkpoint_to_the_same_weights(
+    keisei, tmp_path, undisturbed
+):
     killed = keisei("train", "--name", "killed", *options())
     wait_for(killed, "1,280/2,048")
     killed.kill()
     killed.wait(timeout=60)
     assert state(tmp_path / "runs" / "killed")["progress"]["steps"] == 1024
     finish(keisei("train", "--resume", "killed"))
-    assert_same_state(state(tmp_path / "runs" / "whole"), state(tmp_path / "runs" / "killed"))
+    assert_same_state(undisturbed, state(tmp_path / "runs" / "killed"))
 
 
-def test_settings_changed_on_resume_stay_changed(keisei, tmp_path):
-    finish(keisei("train", "--name", "a", *options("training.total_timesteps=512")))
-    longer = keisei("train", "--resume", "a", "-o", "training.total_timesteps=1000000")
-    wait_for(longer, "1,024/")
+def test_settings_changed_on_resume_stay_changed(finished_run, tmp_path):
+    longer = finished_run("train", "--resume", "a", "-o", "training.total_timesteps=1000000")
+    wait_for(longer, "2,304/")
     longer.send_signal(signal.SIGTERM)
     finish(longer)
-    again = keisei("train", "--resume", "a")
+    again = finished_run("train", "--resume", "a")
     wait_for(again, "/1,000,000")
     again.send_signal(signal.SIGTERM)
     finish(again)
@@ -231,11 +232,10 @@ def test_a_state_that_cannot_be_saved_does_not_hide_the_error(tmp_path, caplog):
     assert "could not be written" in caplog.text
 
 
-def test_a_corrupt_newest_checkpoint_is_named_and_the_one_before_is_used(keisei, tmp_path):
-    finish(keisei("train", "--name", "a", *options()))
+def test_a_corrupt_newest_checkpoint_is_named_and_the_one_before_is_used(finished_run, tmp_path):
     newest = sorted((tmp_path / "runs/a/checkpoints").glob("*.pt"))[-1]
     newest.write_bytes(newest.read_bytes()[:-1000])
-    process = keisei("train", "--resume", "a", "-o", "training.total_timesteps=2560")
+    process = finished_run("train", "--resume", "a", "-o", "training.total_timesteps=2560")
     _, err = finish(process)
     assert newest.name in err
     assert state(tmp_path / "runs" / "a")["progress"]["steps"] == 2560
@@ -260,7 +260,7 @@ def test_settings_that_do_not_fit_the_checkpoint_are_one_clear_line(finished_run
 
 def test_broken_metrics_are_one_clear_line(finished_run, tmp_path):
     (tmp_path / "runs/a/metrics.sqlite").write_bytes(b"no database" * 1000)
-    process = finished_run("train", "--resume", "a", "-o", "training.total_timesteps=512")
+    process = finished_run("train", "--resume", "a", "-o", "training.total_timesteps=2304")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "metrics.sqlite: file is not a database" in err
@@ -305,14 +305,13 @@ def test_what_cannot_be_done_is_one_clear_line_and_exit_code_2(keisei, arguments
     assert err.count("\n") == 1
 
 
-def test_a_finished_run_says_how_to_go_on(keisei, tmp_path):
-    finish(keisei("train", "--name", "a", *options("training.total_timesteps=256")))
-    process = keisei("train", "--resume", "a")
+def test_a_finished_run_says_how_to_go_on(finished_run, tmp_path):
+    process = finished_run("train", "--resume", "a")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "total_timesteps" in err
-    finish(keisei("train", "--resume", "a", "-o", "training.total_timesteps=512"))
-    assert state(tmp_path / "runs" / "a")["progress"]["steps"] == 512
+    finish(finished_run("train", "--resume", "a", "-o", "training.total_timesteps=2304"))
+    assert state(tmp_path / "runs" / "a")["progress"]["steps"] == 2304
 
 
 def test_a_full_disk_is_a_clear_error_and_the_last_good_checkpoint_survives(keisei, new_disk):

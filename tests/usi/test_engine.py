@@ -5,6 +5,7 @@ import pytest
 
 from keisei.shogi import ShogiGame
 from keisei.usi.protocol import Position
+from tests.processes import run_keisei
 
 MATE_IN_ONE = "4k4/9/4G4/9/9/9/9/9/4K4 b G 1"
 MATED = "4k4/4G4/4G4/9/9/9/9/9/4K4 w - 1"
@@ -233,10 +234,7 @@ def test_an_error_while_thinking_is_said_and_answered(session, go, answer):
 
 
 def test_a_missing_model_is_one_line_and_exit_code_2(tmp_path):
-    command = [sys.executable, "-m", "keisei", "usi", "--model", str(tmp_path / "none.pt")]
-    done = subprocess.run(
-        command, input="usi\nisready\n", capture_output=True, text=True, timeout=60
-    )
+    done = run_keisei("usi", "--model", tmp_path / "none.pt", input="usi\nisready\n")
     assert done.returncode == 2
     assert "none.pt" in done.stderr
     assert "Traceback" not in done.stderr
@@ -256,9 +254,9 @@ def test_a_model_that_cannot_be_loaded_leaves_the_old_one(session, tmp_path):
     assert starting_with("bestmove", said)
 
 
-def test_the_end_of_the_input_ends_the_engine_after_what_was_asked_for(command):
+def test_the_end_of_the_input_ends_the_engine_after_what_was_asked_for(checkpoint):
     lines = "usi\nisready\nposition startpos\ngo nodes 50\ngo infinite\n"
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=120)
+    done = run_keisei("usi", "--model", checkpoint, input=lines)
     assert done.returncode == 0
     assert done.stderr == ""
     said = done.stdout.splitlines()

@@ -3,16 +3,13 @@
 import re
 import signal
 import socket
-import subprocess
-import sys
 
 import httpx
 import pytest
 from typer.testing import CliRunner
 
 from keisei.cli import app
-
-SERVE = [sys.executable, "-m", "keisei", "serve", "--no-open"]
+from tests.processes import Process, run_keisei
 
 
 @pytest.fixture
@@ -21,18 +18,7 @@ def start(trained_runs):
     started = []
 
     def start_server(*options):
-        command = [
-            sys.executable,
-            "-m",
-            "keisei",
-            "serve",
-            "--runs",
-            str(trained_runs),
-            "--no-open",
-        ]
-        process = subprocess.Popen(
-            [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        process = Process(["serve", "--runs", trained_runs, "--no-open", *options])
         started.append(process)
         for line in process.stdout:
             address = re.search(r"http://\S+", line)
@@ -80,7 +66,7 @@ def test_beyond_loopback_the_address_has_a_token(start):
 def test_a_port_that_is_taken_is_said_in_one_line(trained_runs):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        done = subprocess.run([*SERVE, "--port", port], capture_output=True, text=True, timeout=60)
+        done = run_keisei("serve", "--no-open", "--port", port)
     assert done.returncode == 2
     assert "choose another --port" in done.stderr
     assert "Traceback" not in done.stderr

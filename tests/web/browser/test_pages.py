@@ -2,13 +2,13 @@
 
 import signal
 import subprocess
-import sys
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from keisei.shogi.records import read_record
+from tests.processes import Process
 from tests.web.conftest import TINY
 
 PAGES = {
@@ -31,9 +31,9 @@ def training(tmp_path):
     def start(runs_dir, name):
         overrides = [*TINY, "training.total_timesteps=10000000", f"logging.runs_dir={runs_dir}"]
         options = [part for override in overrides for part in ("-o", override)]
-        command = [sys.executable, "-m", "keisei", "train", "--name", name, *options]
         with (tmp_path / "training.log").open("w") as log:
-            started.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=tmp_path))
+            command = ["train", "--name", name, *options]
+            started.append(Process(command, stdout=log, stderr=log, cwd=tmp_path))
 
     yield start
     for process in started:
