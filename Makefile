@@ -1,37 +1,40 @@
 # `make play`, `make train` and `make test` do all the set-up by themselves; see README.md.
 PYTHON ?= python3
 BIN := .venv/bin
-STAMP := .venv/.installed
+# Two stamps: what Keisei needs to run, and on top of it what its developers need.
+RUNS := .venv/.installed
+DEVELOPS := .venv/.developed
+INSTALL := pip install --quiet --disable-pip-version-check
 PEERS := sb3 rllib sample_factory pgx openspiel
 
 .PHONY: play train test coverage docs lint format setup web constraints peers peers-benchmark clean
 
-play: setup
+play: $(RUNS)
 	$(BIN)/keisei serve
 
-train: setup
-	$(BIN)/keisei train -c configs/quick.yaml
+train: $(RUNS)
+	$(BIN)/keisei train -c quick
 
-test: setup
+test: $(DEVELOPS)
 	$(BIN)/pytest
 
 # How much of the parallel part the tests run, workers included.
-coverage: setup
+coverage: $(DEVELOPS)
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest tests/parallel
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --include 'keisei/training/parallel/*' --fail-under 90
 
 # The site of docs/ in site/; what MkDocs would only warn of is an error.
-docs: setup
+docs: $(DEVELOPS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
-lint: setup
+lint: $(DEVELOPS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: setup
+format: $(DEVELOPS)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -39,16 +42,20 @@ format: setup
 web:
 	cd web && npm ci --no-fund --no-audit && npm run check && npm run build
 
-setup: $(STAMP)
+setup: $(RUNS)
 
-# The constraints file pins every version; torch among them, because another
-# version would pull gigabytes of CUDA.
-$(STAMP): pyproject.toml constraints.txt
+# constraints.txt pins every version of both. docs/install.md: PyTorch for a CPU, or for a GPU.
+$(RUNS): pyproject.toml constraints.txt
+	@echo 'Setting up .venv: once, for a minute or two.'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/$(INSTALL) -c constraints.txt -e .
 	touch $@
 
-# Pins anew: the newest versions that fit pyproject.toml, in a fresh environment.
+$(DEVELOPS): $(RUNS)
+	$(BIN)/$(INSTALL) -c constraints.txt -e '.[dev]'
+	touch $@
+
+# New pins: the newest versions that fit pyproject.toml, in a fresh environment.
 constraints:
 	rm -rf .venv-constraints && $(PYTHON) -m venv .venv-constraints
 	.venv-constraints/bin/pip install --quiet 'torch==2.13.0' '.[dev]'
@@ -57,14 +64,14 @@ constraints:
 	rm -rf .venv-constraints
 
 # Other systems, each in an environment of its own, to measure Keisei beside them (Python 3.11).
-peers: setup $(PEERS:%=.venv-peers/%/.installed)
+peers: $(DEVELOPS) $(PEERS:%=.venv-peers/%/.installed)
 
 # Keisei comes without its dependencies: those it needs here are pinned with the peer's.
 .venv-peers/%/.installed: benchmarks/peers/requirements-%.txt
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
+	$(@D)/bin/$(INSTALL) -r $<
 	! grep -q '^torch==' $< || \
-	  $(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
+	  $(@D)/bin/$(INSTALL) --no-deps -e .
 	touch $@
 
 peers-benchmark: peers

@@ -11,8 +11,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from keisei import __version__
-from keisei.cli_worlds import worlds
+from keisei import __version__, configs
+from keisei.cli_worlds import Ray, worlds
 from keisei.errors import KeiseiError
 from keisei.models import SHIPPED
 
@@ -27,11 +27,6 @@ app.add_typer(worlds, name="worlds", no_args_is_help=True)
 
 JsonFile = Annotated[
     Optional[Path], typer.Option("--json", help="Write the figures to this file.")  # noqa: UP045
-]
-
-Ray = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(metavar="auto|HOST:PORT", help="Play on this Ray cluster: docs/cluster.md."),
 ]
 
 
@@ -53,7 +48,13 @@ def options(
 @app.command()
 def train(
     config: Annotated[
-        Optional[Path], typer.Option("--config", "-c", help="Settings as YAML; see configs/.")  # noqa: UP045
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="NAME|FILE",
+            help=f"Settings: {', '.join(configs.NAMES)}, or a YAML file of your own.",
+        ),
     ] = None,
     override: Annotated[
         Optional[list[str]],  # noqa: UP045
@@ -126,7 +127,7 @@ def evaluate(
     json: JsonFile = None,
     ray: Ray = None,
 ) -> None:
-    """Play a match between any two players: docs/strength.md names them all."""
+    """Play a match between any two players: runs, networks with or without search, engines."""
     from keisei.evaluation import evaluate as match
     from keisei.evaluation.statistics import Sprt
 
@@ -214,14 +215,16 @@ def serve(
     host: Annotated[
         str, typer.Option(help="Where to listen; beyond this machine, a token is asked for.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0: any that is free.", min=0, max=65535)] = 8000,
+    port: Annotated[
+        int, typer.Option(help="Or the next one that is free; 0: any.", min=0, max=65535)
+    ] = 8000,
     allow_host: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(help="Another name that this server is reached by, as behind a proxy."),
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="In a browser.")] = True,
 ) -> None:
-    """Watch runs, replay games and play against them, in a browser; Ctrl-C ends it."""
+    """Play Shogi, watch runs and replay their games, in a browser; Ctrl-C ends it."""
     from keisei.web.server import serve as run_server
 
     with readable_errors():

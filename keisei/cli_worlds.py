@@ -13,6 +13,13 @@ Overrides = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--override", "-o", help="A setting: -o copies=64"),
 ]
+Ray = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        metavar="auto|HOST:PORT",
+        help="Use this Ray cluster; auto: the one that runs here, else one of this machine alone.",
+    ),
+]
 
 
 @worlds.command("list")
@@ -23,7 +30,7 @@ def list_worlds() -> None:
     for name, world in WORLDS.items():
         typer.echo(f"{name:<18} {(world.__doc__ or '').strip().splitlines()[0]}")
     typer.echo("pettingzoo:MODULE  Any PettingZoo ParallelEnv with discrete actions")
-    typer.echo("MODULE:CLASS       A world of your own: docs/worlds/tutorial.md")
+    typer.echo("MODULE:CLASS       A world of your own: a subclass of keisei.worlds.World")
 
 
 @worlds.command()
@@ -107,10 +114,7 @@ def sweep(
         Optional[str],  # noqa: UP045
         typer.Option(help="What the names of the runs begin with; sweep-WORLD if not given."),
     ] = None,
-    ray: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(metavar="auto|HOST:PORT", help="Train on this Ray cluster: docs/cluster.md."),
-    ] = None,
+    ray: Ray = None,
     json: Annotated[
         Optional[Path], typer.Option("--json", help="Write the results to this file.")  # noqa: UP045
     ] = None,

@@ -15,6 +15,7 @@ from typing import Any, Literal, Optional, get_args
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from keisei import configs
 from keisei.settings import (
     ConfigError,
     Section,
@@ -360,11 +361,24 @@ class AppConfig(Section):
 
 
 def load_config(file: Path | str | None = None, overrides: Iterable[str] = ()) -> AppConfig:
-    """Settings from a YAML file (or the defaults), changed by `section.field=value` overrides."""
-    data = read_settings(file, "training:")
+    """Settings by name or from a YAML file (or the defaults), changed by `section.field=value`."""
+    data = read_settings(file and _find(file), "training:")
     for override in overrides:
         apply_override(data, override)
     return parse_config(data)
+
+
+def _find(name: Path | str) -> Path:
+    """The file of settings that come with Keisei, by their name; a user's own file as it is."""
+    file = Path(name)
+    if str(name) in configs.NAMES:
+        return configs.FOLDER / f"{name}.yaml"
+    if file.name == str(name) and not file.suffix and not file.exists():
+        names = ", ".join(configs.NAMES)
+        raise ConfigError(
+            f"there are no settings {str(name)!r}: choose one of {names}, or name a YAML file"
+        )
+    return file
 
 
 def parse_config(data: dict[str, Any]) -> AppConfig:

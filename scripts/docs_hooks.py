@@ -74,7 +74,7 @@ def _command(command: Any, name: str) -> Iterator[str]:
         arguments = [p for p in command.params if p.param_type_name == "argument"]
         words = [p.name.upper() if p.required else f"[{p.name.upper()}]" for p in arguments]
         usage = " ".join([name, *words, "[OPTIONS]"])
-        yield from (f"## {name}", "", _linked(command.help), "", "```text", usage, "```", "")
+        yield from (f"## {name}", "", command.help, "", "```text", usage, "```", "")
         if command.params:
             yield from _table(("option", "default", "meaning"), map(_parameter, command.params))
         return
@@ -92,17 +92,12 @@ def _parameter(parameter: Any) -> tuple[str, str, str]:
         default = (parameter.opts if default else parameter.secondary_opts)[0]
     shown = "" if default in (None, "", False) or callable(default) else f"`{default}`"
     many = " (May be given more than once.)" if getattr(parameter, "multiple", False) else ""
-    return names, shown, _linked(parameter.help or "") + many
+    return names, shown, (parameter.help or "") + many
 
 
 def _name(name: str) -> str:
     """A name that no line breaks (stylesheets/site.css)."""
     return f"`{name}`{{.name}}"
-
-
-def _linked(text: str) -> str:
-    """Names of pages as links to them."""
-    return re.sub(r"docs/(\w+)\.md", r"[\1](../\1.md)", text)
 
 
 def settings() -> Iterator[str]:

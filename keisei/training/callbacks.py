@@ -159,7 +159,7 @@ class Wandb(Callback):
                 config=trainer.config.model_dump(mode="json"),
             )
         except ImportError:
-            log.warning("wandb is enabled but not installed: pip install 'keisei[wandb]'")
+            log.warning("wandb is enabled but not installed: pip install wandb")
         except Exception as error:
             self._give_up(error)
 

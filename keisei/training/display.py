@@ -8,6 +8,7 @@ import logging
 import math
 import os
 import shlex
+import shutil
 import sys
 import time
 from collections import deque
@@ -29,6 +30,7 @@ from keisei.training.live_panels import LEARNING, Shares, View, clock, draw, num
 from keisei.training.metrics import MetricsError, MetricsReader
 from keisei.training.trainer import Trainer
 
+USUAL = Path(LoggingConfig().runs_dir)  # where commands look for a run by its name
 HISTORY = 200  # points of a sparkline that are kept: more than a terminal has columns
 
 
@@ -118,13 +120,24 @@ class Display(Callback):
         """What to tell who stopped the run."""
         # The update that was cut short may have been counted: what was saved is what holds.
         steps = int(self.saved.stem.rpartition("_")[2]) if self.saved else trainer.progress.steps
-        # A name is looked for in the folder of runs that settings have if nobody changes them.
-        run, usual = trainer.run, Path(LoggingConfig().runs_dir)
-        name = run.name if run.folder.parent == usual else str(run.folder)
         return (
             f"Stopped at step {steps:,} of {trainer.progress.total_timesteps:,}. All is saved; "
-            f"go on with: keisei train --resume {shlex.quote(name)}"
+            f"go on with: {_command()} train --resume {_name(trainer)}"
         )
+
+    def next_steps(self, trainer: Trainer) -> Iterator[str]:
+        """What to do with a run that is over: commands as they work in this terminal."""
+        name, folder = _name(trainer), trainer.run.folder.parent
+        where = "" if folder == USUAL else f" --runs {shlex.quote(str(folder))}"
+        steps = 2 * trainer.progress.total_timesteps
+        yield "What next:"
+        for about, words in (
+            ("see it, and play it", f"serve{where}"),
+            ("in the terminal", f"play {name}"),
+            ("how strong it is", f"evaluate {name} shipped"),
+            ("train on", f"train --resume {name} -o training.total_timesteps={steps}"),
+        ):
+            yield f"  {about + ':':<20} {_command()} {words}"
 
 
 class PlainLines(Display):
@@ -170,6 +183,8 @@ class PlainLines(Display):
     def on_end(self, trainer: Trainer) -> None:
         for name, value in (("finished", trainer.run.name), *self.summary(trainer)):
             self._say(f"{name + ':':<16} {value}")
+        for line in self.next_steps(trainer):
+            self._say(line)
 
     def _say(self, line: str) -> None:
         self.output.write(line + "\n")
@@ -234,6 +249,8 @@ class LiveView(Display):
         for row in self.summary(trainer):
             table.add_row(*map(Text, row))
         self.console.print(table)
+        for line in self.next_steps(trainer):
+            self.console.print(Text(line), soft_wrap=True)
 
     def on_close(self, trainer: Trainer) -> None:
         self._leave()
@@ -286,6 +303,19 @@ class LiveView(Display):
         with contextlib.suppress(Exception):
             game = self._trainer.current_game()
             self._board, self._move = board_text(game), len(game.moves)
+
+
+def _name(trainer: Trainer) -> str:
+    """What commands call the run: its name, or its folder if it is in another one than usual."""
+    folder = trainer.run.folder
+    return shlex.quote(folder.name if folder.parent == USUAL else str(folder))
+
+
+def _command() -> str:
+    """How this terminal starts Keisei: `make train` has it in .venv/bin, where no shell looks."""
+    program = sys.argv[0]
+    by_path = Path(program).name == "keisei" and not shutil.which("keisei")
+    return shlex.quote(program) if by_path else "keisei"
 
 
 def _past(metrics: Path, *names: str) -> list[list[float]]:

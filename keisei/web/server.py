@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import threading
@@ -16,6 +17,7 @@ from keisei.web.app import Server, create_app
 from keisei.web.security import Access
 
 MAX_CONNECTIONS = 500
+MORE_PORTS = 50  # that are tried if the wanted one is taken
 
 
 class _Uvicorn(uvicorn.Server):
@@ -37,7 +39,7 @@ def serve(
     open_browser: bool = False,
     more_hosts: tuple[str, ...] = (),
 ) -> None:
-    """Serve the page until Ctrl-C; port 0 takes any that is free.
+    """Serve the page until Ctrl-C, at the port or the next free one; port 0 takes any.
 
     Without a `runs_dir` it is "runs", where there need not be any run yet.
     """
@@ -46,9 +48,18 @@ def serve(
     runs_dir = runs_dir or Path("runs")
     access = Access.of(host, more_hosts)
     app = create_app(runs_dir, access)
+    server: Server = app.state.server
     with _listen(host, port) as listening:
-        address = _address(host, listening.getsockname()[1], access.token)
-        print(f"Keisei shows the runs in {runs_dir.resolve()} at\n\n  {address}\n", flush=True)
+        got = listening.getsockname()[1]
+        address = _address(host, got, access.token, more_hosts)
+        if port not in (0, got):
+            print(f"Port {port} is taken: using {got}.", flush=True)
+        if server.runs.names():
+            print(f"Keisei shows the runs in {runs_dir.resolve()} at", flush=True)
+        else:  # somebody who has trained nothing yet can play
+            print(f"No runs in {runs_dir.resolve()} yet: play Shogi against Keisei at", flush=True)
+            address += "#/play"
+        print(f"\n  {address}\n", flush=True)
         if access.token:
             print("Whoever has this address can watch, and play on this machine.", flush=True)
         if open_browser:
@@ -62,7 +73,6 @@ def serve(
             limit_concurrency=MAX_CONNECTIONS,
             timeout_graceful_shutdown=1,
         )
-        server: Server = app.state.server
         try:
             _Uvicorn(config, server).run(sockets=[listening])
         finally:
@@ -70,18 +80,23 @@ def serve(
                 os._exit(130)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, more: int = MORE_PORTS) -> socket.socket:
+    """Listen at the port, or at the first of so many more that nobody else has."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=128)
     except OSError as error:
+        if error.errno == errno.EADDRINUSE and more and port < 65535:
+            return _listen(host, port + 1, more - 1)
+        reason = error.strerror or error
         raise KeiseiError(
-            f"cannot serve at {host}:{port} ({error.strerror or error}): choose another --port"
+            f"cannot serve at {host}:{port} ({reason}): choose another --host or --port"
         ) from error
 
 
-def _address(host: str, port: int, token: str | None) -> str:
+def _address(host: str, port: int, token: str | None, more_hosts: tuple[str, ...]) -> str:
     """What to open in a browser: a name that others can use, if they may."""
-    name = socket.gethostname() if host in ("0.0.0.0", "::") else host
-    name = f"[{name}]" if ":" in name else name
+    if host in ("0.0.0.0", "::"):
+        host = [*more_hosts, socket.gethostname()][0]
+    name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{port}/" + (f"?token={token}" if token else "")

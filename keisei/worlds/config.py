@@ -103,7 +103,8 @@ class WorldRunConfig(Section):
 
     world: str = Field("treasure_hunt", description="`keisei worlds list` names them.")
     world_settings: dict[str, Any] = Field(
-        default_factory=dict, description="The world's own settings; its page in docs/ has them."
+        default_factory=dict,
+        description="The world's own; `keisei worlds config WORLD` lists them.",
     )
     seed: int = Field(1, ge=0, description="Every random choice of a run follows from it.")
     copies: int = Field(128, ge=1, le=65_536, description="Copies of the world, side by side.")

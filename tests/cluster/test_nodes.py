@@ -174,4 +174,4 @@ def test_without_ray_one_line_says_what_to_install(tmp_path):
         timeout=60,
     )
     assert result.returncode == 2
-    assert result.stderr == "keisei: Ray is not installed: pip install 'keisei[ray]'\n"
+    assert result.stderr == "keisei: Ray is not installed: pip install 'ray==2.60.*' grpcio\n"

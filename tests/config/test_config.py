@@ -1,6 +1,7 @@
 import pytest
 import yaml
 
+from keisei import configs
 from keisei.config_schema import AppConfig, describe, load_config
 from keisei.settings import ConfigError, to_yaml
 from keisei.worlds.config import load_world_config
@@ -117,13 +118,28 @@ def test_assignment_is_checked_too():
         config.training.gamma = 2
 
 
-def test_the_shipped_configs_can_be_read():
-    from pathlib import Path
+def test_the_settings_that_come_with_keisei_are_known_by_name_from_short_to_long():
+    assert sorted(configs.NAMES) == sorted(file.stem for file in configs.FOLDER.glob("*.yaml"))
+    moves = [load_config(name).training.total_timesteps for name in configs.NAMES]
+    assert moves == sorted(moves)
+    assert load_config("quick", ["env.seed=7"]).env.seed == 7
 
-    files = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
-    assert files
-    for file in files:
-        load_config(file)
+
+def test_a_name_that_nobody_knows_is_an_error_that_names_those_there_are():
+    with pytest.raises(ConfigError) as error:
+        load_config("nigth")
+    assert str(error.value) == (
+        "there are no settings 'nigth': choose one of quick, hour, night, or name a YAML file"
+    )
+
+
+@pytest.mark.parametrize("name", ["mine", "mine.yaml", "./quick", "folder/quick"])
+def test_a_file_of_the_users_own_is_taken_as_it_is(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("training: {total_timesteps: 77}")
+    assert load_config(name).training.total_timesteps == 77
 
 
 def test_a_bad_value_on_the_command_line_is_one_line_and_exit_code_2(tmp_path):

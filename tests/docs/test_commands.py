@@ -113,7 +113,7 @@ def folder(tmp_path_factory):
     """What a reader has after some days: the source's files, small runs, games, an own world."""
     folder = tmp_path_factory.mktemp("reader")
     (folder / "harvest.py").write_text(HARVEST, encoding="utf-8")
-    for name in ("configs", "examples", "scripts"):
+    for name in ("examples", "scripts"):
         (folder / name).symlink_to(ROOT / name)
     run(folder, ["keisei", "train", "--name", "overnight", *ONE_PROCESS])
     settings = overrides(TINY_WORLD)

@@ -112,6 +112,17 @@ def screen(received: str) -> list[str]:
     return lines
 
 
+def next_steps(folder: Path) -> list[str]:
+    """What a run says at its end, with what was given to it here."""
+    return [
+        "What next:",
+        f"  see it, and play it: keisei serve --runs {folder.parent}",
+        f"  in the terminal:     keisei play {folder}",
+        f"  how strong it is:    keisei evaluate {folder} shipped",
+        f"  train on:            keisei train --resume {folder} -o training.total_timesteps=2048",
+    ]
+
+
 # In a pipe
 
 
@@ -133,13 +144,14 @@ def test_a_pipe_gets_a_line_per_update_evaluation_and_checkpoint_and_a_summary(t
     assert re.search(r"\d wins, \d draws, \d losses", evaluations[0])
     assert re.search(r"^checkpoint step_000000001024\.pt saved in \d\.\d\d s$", out, re.MULTILINE)
     run = Run.open("tiny", tmp_path)
-    summary = dict(re.split(r": +", line, maxsplit=1) for line in lines[-9:])
+    summary = dict(re.split(r": +", line, maxsplit=1) for line in lines[-14:-5])
     assert summary["finished"] == "tiny"
     assert summary["steps"] == f"1,024 in {UPDATES} updates"
     assert re.fullmatch(r"\d+% won, \d+% drawn, \d+% lost", summary["against random"])
     assert summary["run"] == str(run.folder)
     assert Path(summary["checkpoint"]).is_file()
     assert png_size(Path(summary["learning curve"])) == (1200, 800)
+    assert lines[-5:] == next_steps(run.folder)
     assert out.isascii()
     assert "Traceback" not in err
     assert "could not be drawn" not in err
@@ -193,7 +205,9 @@ def test_a_terminal_gets_a_live_view_that_fits_and_ends_with_a_summary(tmp_path,
     assert code == 0
     assert "Traceback" not in received
     shown = screen(received)
-    assert max(map(cell_len, shown)) <= columns
+    commands = shown.index("What next:")  # these are in one piece, for the mouse
+    assert max(map(cell_len, shown[:commands])) <= columns
+    assert [line for line in shown[commands:] if line] == next_steps(tmp_path / "tiny")
     redraws = re.findall(r"(?:\x1b\[1A\x1b\[2K)+", received)
     assert len(redraws) > UPDATES  # the view was alive while training went on
     assert max(redraw.count("\x1b[1A") for redraw in redraws) < rows

@@ -1,5 +1,6 @@
 """`keisei serve` as a user starts and ends it: a process of its own."""
 
+import contextlib
 import re
 import signal
 import socket
@@ -9,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from keisei.cli import app
-from tests.processes import Process, run_keisei
+from keisei.web.server import MORE_PORTS
+from tests.processes import Process
 
 
 @pytest.fixture
@@ -20,7 +22,9 @@ def start(trained_runs):
     def start_server(*options):
         process = Process(["serve", "--runs", trained_runs, "--no-open", *options])
         started.append(process)
+        process.said = []
         for line in process.stdout:
+            process.said.append(line)
             address = re.search(r"http://\S+", line)
             if address:
                 return process, address.group()
@@ -63,13 +67,37 @@ def test_beyond_loopback_the_address_has_a_token(start):
         assert client.get(f"{bare}api/runs").status_code == 200
 
 
-def test_a_port_that_is_taken_is_said_in_one_line(trained_runs):
+def test_behind_another_name_the_address_has_that_name(start):
+    _, address = start("--port", "0", "--host", "0.0.0.0", "--allow-host", "localhost")
+    assert httpx.get(address, timeout=60).status_code == 200
+    assert httpx.URL(address).host == "localhost"
+
+
+def test_a_port_that_is_taken_gives_the_next_free_one_and_says_so(start):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        done = run_keisei("serve", "--no-open", "--port", port)
-    assert done.returncode == 2
-    assert "choose another --port" in done.stderr
-    assert "Traceback" not in done.stderr
+        port = taken.getsockname()[1]
+        process, address = start("--port", str(port))
+        got = httpx.URL(address).port
+        assert port < got <= port + MORE_PORTS
+        assert httpx.get(f"{address}api/info", timeout=60).status_code == 200
+    assert process.said[0] == f"Port {port} is taken: using {got}.\n"
+
+
+def test_a_port_beyond_the_last_one_is_not_tried():
+    with contextlib.ExitStack() as sockets:
+        for port in (65534, 65535):  # if somebody else has one of them, that will do
+            with contextlib.suppress(OSError):
+                sockets.enter_context(socket.create_server(("127.0.0.1", port)))
+        done = CliRunner().invoke(app, ["serve", "--no-open", "--port", "65534"])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("keisei: cannot serve at 127.0.0.1:65535")
+
+
+def test_who_has_no_runs_is_shown_the_board_and_who_has_some_the_runs(start, tmp_path):
+    _, address = start("--port", "0", "--runs", str(tmp_path))
+    assert address.endswith("/#/play")
+    _, address = start("--port", "0")
+    assert address.endswith("/")
 
 
 @pytest.mark.parametrize(
@@ -77,15 +105,13 @@ def test_a_port_that_is_taken_is_said_in_one_line(trained_runs):
     [
         (["--runs", "nowhere"], "nowhere is no folder"),
         (["--runs", "file"], "file is no folder"),
-        ([], "choose another --port"),  # where nothing has been trained yet, nothing is shown
+        (["--host", "192.0.2.1"], "choose another --host"),  # none was named: that one is wrong
     ],
 )
 def test_a_folder_of_runs_that_was_named_must_be_there(tmp_path, monkeypatch, options, says):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("no runs")
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        done = CliRunner().invoke(app, ["serve", "--no-open", "--port", port, *options])
+    done = CliRunner().invoke(app, ["serve", "--no-open", *options])
     assert done.exit_code == 2
     assert says in done.stderr
 

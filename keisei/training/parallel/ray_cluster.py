@@ -38,7 +38,7 @@ def import_ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise ClusterError("Ray is not installed: pip install 'keisei[ray]'") from None
+        raise ClusterError("Ray is not installed: pip install 'ray==2.60.*' grpcio") from None
     return ray
 
 
@@ -107,7 +107,7 @@ def _init(ray: Any, **settings: Any) -> None:
         reason = " ".join(str(error).split())[:300]
         raise ClusterError(
             f"cannot use the Ray cluster {where}: {reason} (do Ray and Python have the same "
-            "versions there, and is its token in ~/.ray/auth_token here? see docs/cluster.md)"
+            "versions there, and is its token in ~/.ray/auth_token here?)"
         ) from None
 
 

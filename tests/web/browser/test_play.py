@@ -42,6 +42,14 @@ def test_who_has_trained_nothing_plays_against_the_shipped_network(open_page, se
     my_turn(page, 2)
 
 
+def test_a_first_move_on_the_board_begins_the_game(open_page, serve, tmp_path):
+    page = open_page(f"{serve(tmp_path)}/#/play")
+    square(page, "7g").click()
+    square(page, "7f").click()
+    my_turn(page, 2)
+    expect(page.locator("ol.moves li").first).to_contain_text("P-7f")
+
+
 def test_a_game_with_a_drop_a_promotion_and_a_resignation(open_page, address, tmp_path):
     page = open_page(f"{address}/#/play?run=first", accept_downloads=True)
     start(page, QUIET)

@@ -1,6 +1,6 @@
 /** Before a game: against whom, from which side and position, and how strong. */
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, type Info, type PlayedGame, type Player, type Position, post, type Side } from "../api";
+import { ApiError, type Info, path, type PlayedGame, type Player, type Position, post, type Side } from "../api";
 import { Board } from "../board/board";
 import { short } from "../format";
 import { useFetch } from "../loading";
@@ -50,8 +50,7 @@ function Setup({ players, info, query }: SetupProps) {
   const [problem, setProblem] = useState<string | null>(null);
   const [starting, setStarting] = useState(false);
 
-  const begin = async (event: Event) => {
-    event.preventDefault();
+  const begin = async (move?: string) => {
     setStarting(true);
     setProblem(null);
     try {
@@ -62,18 +61,27 @@ function Setup({ players, info, query }: SetupProps) {
         start: start === SFEN ? sfen.trim() : start,
         clock: CLOCKS[clock],
       });
+      if (move) await post<PlayedGame>(`${path("play", game.id)}/move`, { move });
       go(link(["play", game.id]));
     } catch (error) {
       setProblem(error instanceof ApiError ? error.message : String(error));
       setStarting(false);
     }
   };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    begin();
+  };
   const preview = start === SFEN ? sfen : info.handicaps.find(({ name }) => name === start)?.sfen;
+  const yours = preview?.trim().split(/\s+/)[1] === side[0];
   return (
     <div class="game-layout">
-      <Preview sfen={preview ?? ""} bottom={side === "white" ? "white" : "black"} />
-      <form class="card side stack" onSubmit={begin} aria-label="New game">
+      <Preview sfen={preview ?? ""} side={side} starting={starting} onMove={begin} />
+      <form class="card side stack" onSubmit={submit} aria-label="New game">
         <h1>Play</h1>
+        <p class="muted" role="status">
+          {starting ? "Setting up the pieces…" : yours ? "Move a piece to begin, or choose first." : "Choose, and start the game."}
+        </p>
         <label>
           <span>Opponent</span>
           <select value={player} onChange={(event) => setPlayer(event.currentTarget.value)}>
@@ -137,7 +145,7 @@ function Setup({ players, info, query }: SetupProps) {
           </p>
         )}
         <Button kind="main" type="submit" disabled={starting}>
-          {starting ? "Setting up the pieces…" : "Start the game"}
+          Start the game
         </Button>
       </form>
     </div>
@@ -148,12 +156,30 @@ function strengthText(nodes: number): string {
   return nodes === 0 ? "instinct, no search" : `${nodes} positions a move`;
 }
 
-/** The position that the game will start from. */
-function Preview({ sfen, bottom }: { sfen: string; bottom: Side }) {
+interface PreviewProps {
+  sfen: string;
+  side: Side | "random";
+  starting: boolean;
+  onMove: (usi: string) => void;
+}
+
+/** The position that the game will start from; whoever moves first there begins with that move. */
+function Preview({ sfen, side, starting, onMove }: PreviewProps) {
   const wanted = useSettled(sfen.trim() || "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1");
-  const { data, error } = useFetch<{ position: Position }>(`position?sfen=${encodeURIComponent(wanted)}`);
+  const { data, error } = useFetch<{ position: Position; legal: string[] }>(
+    `position?sfen=${encodeURIComponent(wanted)}`,
+  );
   if (error || !data) return <Waiting error={error} what="this position" />;
-  return <Board position={data.position} bottom={bottom} label="The start of the game" />;
+  const yours = data.position.turn === side && !starting;
+  return (
+    <Board
+      position={data.position}
+      bottom={side === "white" ? "white" : "black"}
+      legal={yours ? data.legal : undefined}
+      onMove={onMove}
+      label="The start of the game"
+    />
+  );
 }
 
 /** A value that has not changed for a moment: what is being typed is not asked for. */
