@@ -7,7 +7,7 @@ DEVELOPS := .venv/.developed
 INSTALL := pip install --quiet --disable-pip-version-check
 PEERS := sb3 rllib sample_factory pgx openspiel
 
-.PHONY: play train test coverage docs lint format setup web constraints peers peers-benchmark clean
+.PHONY: play train test test-quick coverage docs lint format setup web constraints peers peers-benchmark clean
 
 play: $(RUNS)
 	$(BIN)/keisei serve
@@ -15,8 +15,13 @@ play: $(RUNS)
 train: $(RUNS)
 	$(BIN)/keisei train -c quick
 
+# All tests, as many at a time as there are cores.
 test: $(DEVELOPS)
-	$(BIN)/pytest
+	$(BIN)/pytest -n logical --dist loadgroup
+
+# What to run after each change: all but the tests that take seconds each.
+test-quick: $(DEVELOPS)
+	$(BIN)/pytest -n logical --dist loadgroup -m 'not slow'
 
 # How much of the parallel part the tests run, workers included.
 coverage: $(DEVELOPS)

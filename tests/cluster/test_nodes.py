@@ -10,10 +10,11 @@ import psutil
 import pytest
 
 from keisei.training.parallel import make_manager
+from keisei.training.parallel.ray_cluster import cluster
 from tests.parallel.conftest import SMALL, are_gone, make
 from tests.processes import STDOUT, Process
 
-from .conftest import add_node, kill_raylet, nodes
+from .conftest import STORE, add_node, kill_raylet, nodes
 
 pytestmark = pytest.mark.xdist_group("ray")
 
@@ -34,19 +35,19 @@ def collect_until(manager, is_so, seconds=120):
 
 
 def test_a_lost_node_does_not_stop_the_rest_and_a_new_one_is_used():
-    with nodes(1, 2) as cluster:
+    with nodes(1, 2) as made:
         config, agent = make(
-            "backend=ray", f"ray_address={cluster.address}", "num_workers=3", "worker_timeout=3"
+            "backend=ray", f"ray_address={made.address}", "num_workers=3", "worker_timeout=3"
         )
         with make_manager(config, agent) as manager:
-            head, second = cluster.head_node.node_id, cluster.worker_nodes.copy().pop()
+            head, second = made.head_node.node_id, made.worker_nodes.copy().pop()
             assert len(manager.collect_experiences()) == 3
             assert workers_by_node(manager) == {head: 1, second.node_id: 2}
             kill_raylet(second)
             count = 3 + collect_until(manager, lambda: workers_by_node(manager) == {head: 1})
             rollouts = manager.collect_experiences()
             assert sum(rollout.num_steps for rollout in rollouts) == 3 * 64
-            third = add_node(cluster, 2)
+            third = add_node(made, 2)
             both = {head: 1, third.node_id: 2}
             count += 3 + collect_until(manager, lambda: workers_by_node(manager) == both)
             statistics = manager.get_statistics()
@@ -55,11 +56,11 @@ def test_a_lost_node_does_not_stop_the_rest_and_a_new_one_is_used():
 
 
 def test_with_elastic_a_node_that_joins_plays_although_nobody_counted_on_it():
-    with nodes(2) as cluster:
-        config, agent = make("backend=ray", f"ray_address={cluster.address}", "elastic=true")
+    with nodes(2) as made:
+        config, agent = make("backend=ray", f"ray_address={made.address}", "elastic=true")
         with make_manager(config, agent) as manager:
             assert len(manager.collect_experiences()) == 1
-            add_node(cluster, 1)
+            add_node(made, 1)
             collect_until(manager, lambda: len(manager.get_statistics()["workers"]) == 2)
             assert len(manager.collect_experiences()) == 2
 
@@ -106,12 +107,12 @@ def workers_of(raylet):
 
 
 def test_training_goes_on_to_its_end_when_a_node_is_killed(tmp_path):
-    with nodes(2, 1) as cluster:
+    with nodes(2, 1) as made:
         total = ["-o", "training.total_timesteps=4000", "-o", "evaluation.final_games=2"]
         limit = ["-o", "training.parallel.worker_timeout=3", "-o", "evaluation.games=2"]
-        process = start(["--ray", cluster.address, *total, *limit], tmp_path)
+        process = start(["--ray", made.address, *total, *limit], tmp_path)
         await_update(process, tmp_path)
-        kill_raylet(cluster.worker_nodes.copy().pop())
+        kill_raylet(made.worker_nodes.copy().pop())
         assert process.wait(timeout=200) == 0, (tmp_path / "log").read_text()
         ((steps,),) = metrics(tmp_path, "SELECT MAX(step) FROM metrics")
         assert steps >= 4000
@@ -130,10 +131,10 @@ def test_a_killed_run_leaves_nothing_of_its_own_cluster(tmp_path):
 
 
 def test_a_killed_run_leaves_a_cluster_alone_that_it_only_joined(tmp_path):
-    with nodes(2) as cluster:
-        raylet = psutil.Process(cluster.head_node.all_processes["raylet"][0].process.pid)
+    with nodes(2) as made:
+        raylet = psutil.Process(made.head_node.all_processes["raylet"][0].process.pid)
         forever = ["-o", "training.total_timesteps=10000000"]
-        process = start(["--ray", cluster.address, *forever], tmp_path)
+        process = start(["--ray", made.address, *forever], tmp_path)
         await_update(process, tmp_path)
         workers = until(lambda: workers_of(raylet))
         assert len(workers) == 1
@@ -141,7 +142,7 @@ def test_a_killed_run_leaves_a_cluster_alone_that_it_only_joined(tmp_path):
         process.wait(timeout=10)
         assert are_gone(workers, seconds=30)
         assert raylet.is_running()
-        config, agent = make("backend=ray", f"ray_address={cluster.address}")
+        config, agent = make("backend=ray", f"ray_address={made.address}")
         with make_manager(config, agent) as manager:
             assert len(manager.collect_experiences()) == 1
         assert raylet.is_running()
@@ -175,3 +176,12 @@ def test_without_ray_one_line_says_what_to_install(tmp_path):
     )
     assert result.returncode == 2
     assert result.stderr == "keisei: Ray is not installed: pip install 'ray==2.60.*' grpcio\n"
+
+
+def test_a_cluster_of_ones_own_ends_only_what_it_has_started():
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        with cluster("auto", STORE):
+            raylets = [one for one in psutil.Process().children() if "raylet" in one.name()]
+            assert raylets
+        assert not psutil.wait_procs(raylets, timeout=30)[1]
+        assert other.poll() is None

@@ -56,9 +56,10 @@ def test_a_memory_of_other_copies_is_refused():
 
 
 def feed_from_threads(memory, threads=2, turns=2000):
-    problems = []
+    problems, all_here = [], threading.Barrier(threads, timeout=60)
 
     def feed(number):
+        all_here.wait()  # a thread that comes when another has gone may get its number
         try:
             for turn in range(turns):
                 value = number * turns + turn

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from keisei.config_schema import AppConfig, cores, parse_config
 from keisei.core.ppo_agent import build_network
 from keisei.training.parallel.base_manager import ParallelError
@@ -78,10 +80,11 @@ def _join_running(ray: Any) -> bool:
 
 
 def _start_own(ray: Any, store_bytes: int | None) -> subprocess.Popen[bytes]:
+    others = psutil.Process().children()
     reaper = start_reaper()
     try:
         _init(ray, num_cpus=cores(), include_dashboard=False, object_store_memory=store_bytes)
-        end_with_this_process(reaper)
+        end_with_this_process(reaper, others)
     except BaseException:
         _end_reaper(reaper)
         raise

@@ -11,6 +11,7 @@ import contextlib
 import signal
 import subprocess
 import sys
+from collections.abc import Collection
 
 import psutil
 
@@ -24,12 +25,16 @@ def start_reaper() -> subprocess.Popen[bytes]:
     )
 
 
-def end_with_this_process(reaper: subprocess.Popen[bytes]) -> None:
-    """What this process has started so far, and what that has started, must not outlive it."""
+def end_with_this_process(
+    reaper: subprocess.Popen[bytes], others: Collection[psutil.Process]
+) -> None:
+    """What this process has started must not outlive it, but for the `others` and the reaper."""
     assert reaper.stdin is not None
-    for process in psutil.Process().children(recursive=True):
+    for started in psutil.Process().children():
+        if started.pid == reaper.pid or started in others:
+            continue
         with contextlib.suppress(psutil.NoSuchProcess):
-            if process.pid != reaper.pid:
+            for process in (started, *started.children(recursive=True)):
                 # The number of a process alone may be another's by then.
                 reaper.stdin.write(b"%d %r\n" % (process.pid, process.create_time()))
     reaper.stdin.flush()
