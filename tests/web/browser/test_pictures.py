@@ -143,7 +143,9 @@ def test_pictures_of_play(open_page, sights, folder):
 def test_the_picture_of_a_game_in_play(open_page, serve, folder, tmp_path):
     """The first one that a reader sees: both sides play what the shipped network thinks best."""
     page = open_page(
-        f"{serve(tmp_path)}/#/play", viewport={"width": 1180, "height": 780}, device_scale_factor=1.5
+        f"{serve(tmp_path)}/#/play",
+        viewport={"width": 1180, "height": 780},
+        device_scale_factor=1.5,
     )
     page.get_by_role("button", name="Start the game").click()
     for turn in range(MOVES):
