@@ -32,6 +32,7 @@ OUTSIDE = {
     "keisei/models/README.md": "network.md",
     "benchmarks/peers/README.md": "peers.md",
     "examples/parallel_training_example.py": "examples/parallel_training_example.py",
+    "keisei/web/static/icon.svg": "images/icon.svg",
 }
 # Defaults that differ from machine to machine.
 BY_MACHINE = {

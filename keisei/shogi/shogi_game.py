@@ -171,6 +171,10 @@ class ShogiGame:
         """A picture of the board, the last move marked."""
         return str(self._board.to_svg(last_move=self._board.last_move()))
 
+    def _repr_svg_(self) -> str:
+        """What notebooks show."""
+        return self.svg()
+
     def __str__(self) -> str:
         """The board as a diagram, with the hands."""
         return self._board.to_bod()

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def start_training(
-    config_file: Path | None,
+    config_file: Path | str | None,
     overrides: Sequence[str],
     name: str | None,
     resume: str | None,

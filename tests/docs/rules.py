@@ -49,8 +49,9 @@ class Rule:
 ONE_PROCESS = overrides([*TINY, "training.parallel.enabled=false"])
 CLUSTER = "tests/cluster/test_"
 RULES = [
-    Rule(r"^make ", why_not="installs; CI runs make lint, make docs and make test"),
+    Rule(r"^(make|pip|docker) ", why_not="installs; CI runs make lint, make docs and make test"),
     Rule(r"^source ", why_not="the test has its own environment"),
+    Rule(r"^export PIP_", why_not="for pip"),
     Rule(r"^(export KEISEI_PICTURES|pytest )", why_not="make test has these tests, too"),
     Rule(r"^ray ", why_not="two machines, and a token in the user's home"),
     Rule(

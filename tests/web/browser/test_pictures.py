@@ -20,6 +20,7 @@ from keisei.shogi import ShogiGame
 # Only what goes on for ever may move: the dot of a training.
 STILL = "() => document.getAnimations().every((a) => a.effect.getTiming().iterations > 1)"
 DESKTOP = {"width": 1366, "height": 860}
+MOVES = 14  # of each side, in the first picture
 PHONE = {"width": 390, "height": 800}
 OPENING = (
     "2g2f 8c8d 2f2e 8d8e 6i7h 4a3b 2e2d 2c2d 2h2d P*2c 2d2f 7a7b 3i3h 3c3d 7g7f 9c9d 9g9f 5a5b "
@@ -137,6 +138,24 @@ def test_pictures_of_play(open_page, sights, folder):
     page.locator('[data-square="8h"]').click()
     page.locator('[data-square="2b"]').click()
     shoot(page, folder / "promotion.webp", ".promotion")
+
+
+def test_the_picture_of_a_game_in_play(open_page, serve, folder, tmp_path):
+    """The first one that a reader sees: both sides play what the shipped network thinks best."""
+    page = open_page(
+        f"{serve(tmp_path)}/#/play",
+        viewport={"width": 1180, "height": 780},
+        device_scale_factor=1.5,
+    )
+    page.get_by_role("button", name="Start the game").click()
+    for turn in range(MOVES):
+        expect(page.get_by_role("status")).to_have_text(re.compile("Your move|You are in check"))
+        expect(page.locator("ol.moves li")).to_have_count(2 * turn)
+        page.get_by_role("button", name="Hint").click()
+        page.locator(".hints button").first.click()
+    expect(page.locator("ol.moves li")).to_have_count(2 * MOVES)
+    page.get_by_role("button", name="Hint").click()
+    shoot(page, folder / "board.webp", ".arrow.best")
 
 
 def test_pictures_of_a_phone(open_page, sights, folder):

@@ -9,6 +9,7 @@ import { Button, Choice, sentence, Waiting } from "../ui/parts";
 
 const NODES = [0, 16, 50, 100, 200, 400, 800, 1600, 3200];
 const SFEN = "sfen";
+const START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1";
 
 type Clock = "none" | "5+10" | "10+30" | "0+30";
 const CLOCKS: Record<Clock, { main: number; byoyomi: number } | null> = {
@@ -72,11 +73,12 @@ function Setup({ players, info, query }: SetupProps) {
     event.preventDefault();
     begin();
   };
-  const preview = start === SFEN ? sfen : info.handicaps.find(({ name }) => name === start)?.sfen;
-  const yours = preview?.trim().split(/\s+/)[1] === side[0];
+  const chosen = start === SFEN ? sfen.trim() : info.handicaps.find(({ name }) => name === start)?.sfen;
+  const preview = chosen || START;
+  const yours = preview.split(/\s+/)[1] === side[0];
   return (
     <div class="game-layout">
-      <Preview sfen={preview ?? ""} side={side} starting={starting} onMove={begin} />
+      <Preview sfen={preview} side={side} starting={starting} onMove={begin} />
       <form class="card side stack" onSubmit={submit} aria-label="New game">
         <h1>Play</h1>
         <p class="muted" role="status">
@@ -165,7 +167,7 @@ interface PreviewProps {
 
 /** The position that the game will start from; whoever moves first there begins with that move. */
 function Preview({ sfen, side, starting, onMove }: PreviewProps) {
-  const wanted = useSettled(sfen.trim() || "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1");
+  const wanted = useSettled(sfen);
   const { data, error } = useFetch<{ position: Position; legal: string[] }>(
     `position?sfen=${encodeURIComponent(wanted)}`,
   );
