@@ -244,9 +244,14 @@ class ParallelConfig(Section):
             )
 
 
+# The learners, by their name in `training.algorithm`: a module of `keisei`, and a class in it.
+LEARNERS = {"ppo": "keisei.core.ppo_agent:PPOAgent"}
+
+
 class TrainingConfig(Section):
     """PPO and the course of a run."""
 
+    algorithm: str = Field("ppo", description="What learns from the rollouts: ppo.")
     total_timesteps: int = Field(1_000_000, ge=1, description="Moves to play and learn from.")
     learning_rate: float = Field(1e-3, gt=0, le=1, description="Of Adam, at the start.")
     learning_rate_end: float = Field(
@@ -278,6 +283,13 @@ class TrainingConfig(Section):
         5, ge=1, description="How many of the newest are kept, not counting those of stops."
     )
     parallel: ParallelConfig = Field(default_factory=ParallelConfig, description="The shards.")
+
+    @field_validator("algorithm")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in LEARNERS:
+            raise ValueError(f"choose {' or '.join(LEARNERS)}")
+        return name
 
 
 class EvaluationConfig(Section):

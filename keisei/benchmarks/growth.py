@@ -18,7 +18,8 @@ from keisei.benchmarks import collect, learn
 from keisei.benchmarks.growth_plot import draw, rows
 from keisei.benchmarks.report import Contender, OtherLoad, interleave, publish
 from keisei.config_schema import AppConfig, cores
-from keisei.core.ppo_agent import PPOAgent, build_network
+from keisei.core.learner import build_network
+from keisei.core.ppo_agent import PPOAgent
 from keisei.core.runtime import keep_freed_memory, traced
 from keisei.errors import KeiseiError
 from keisei.shogi.features import NUM_PLANES

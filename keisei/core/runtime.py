@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -43,6 +44,17 @@ def share_cores(busy: int) -> None:
     torch.set_num_threads(max(1, min(_THREADS, cores() - busy)))
 
 
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """PyTorch with one thread, as workers have it: with more, sums differ in their last bits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def traced(network: nn.Module, batch_size: int) -> Forward:
     """The network without its Python: the same kernels on the same weights, now and later.
 
@@ -63,12 +75,8 @@ def traced(network: nn.Module, batch_size: int) -> Forward:
 
 def tracing_pays(network: nn.Module, batch_size: int, seconds: float = 0.5) -> bool:
     """Is the traced network faster here? Measured in 20 turns or so many seconds, on one thread."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         return _is_traced_faster(network, batch_size, seconds)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _is_traced_faster(network: nn.Module, batch_size: int, seconds: float) -> bool:

@@ -67,7 +67,7 @@ class RecordMetrics(Callback):
 
     def on_update(self, trainer: Trainer, finished: Sequence[FinishedGame]) -> None:
         self._log(trainer, trainer.progress.metrics)
-        self.store.set_now("workers", worker_rows(trainer.workers) if trainer.workers else [])
+        self.store.set_now("workers", worker_rows(trainer.manager))
         self.store.set_now("live games", trainer.live_games.state())
         saved = list(finished)[: trainer.config.logging.games_per_update]
         for number, end in enumerate(saved, start=1):

@@ -9,8 +9,8 @@ from pathlib import Path
 import yaml
 
 from keisei.config_schema import ModelConfig
+from keisei.core.learner import build_network
 from keisei.core.policy import Policy, evaluate
-from keisei.core.ppo_agent import build_network
 from keisei.errors import KeiseiError
 from keisei.models import SHIPPED, SHIPPED_PATH
 from keisei.training.checkpoint import CheckpointStore, load_checkpoint, save_checkpoint

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from keisei.core.ppo_agent import DivergedError
+from keisei.core.learner import DivergedError
 from keisei.settings import to_yaml
 from keisei.training.checkpoint import CheckpointError
 from keisei.training.opponents import step_of

@@ -56,7 +56,7 @@ RULES = [
     Rule(r"^ray ", why_not="two machines, and a token in the user's home"),
     Rule(
         r"^keisei train .*--ray",
-        why_not=f"{CLUSTER}nodes.py::test_training_goes_on_to_its_end_when_a_node_is_killed",
+        why_not=f"{CLUSTER}nodes.py::test_training_goes_on_when_a_node_is_killed",
     ),
     Rule(
         r"^keisei evaluate .*--ray",

@@ -8,6 +8,7 @@ import pty
 import re
 import signal
 import struct
+import sys
 import termios
 from collections import Counter
 from pathlib import Path

@@ -110,7 +110,7 @@ def test_a_training_is_seen_while_it_goes_on(tmp_path):
             assert news["row"]["state"] == "training"
             assert news["row"]["steps"] == 256
             game = live["games"][0]
-            shown = trainer.shards[0].games.game(0)
+            shown = trainer.current_game()
             assert game["position"]["sfen"] == shown.sfen()
             assert game["move_number"] == len(shown.moves) == len(game["values"])
             assert game["top"] == []  # there is no checkpoint yet

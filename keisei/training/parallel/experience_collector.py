@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from keisei.shogi import FinishedGame
 from keisei.training.parallel.messages import RolloutDone
 from keisei.training.parallel.shared_memory import SharedArrays
 from keisei.training.parallel.slots import poison, rollout_in, slot_layout
+from keisei.training.plan import Tally
 
 # Tests set it: whoever reads what nobody wrote then sees that it is no number.
 POISON_SLOTS = bool(os.environ.get("KEISEI_POISON_SLOTS"))
@@ -107,7 +109,11 @@ class ExperienceCollector:
         if one.slot is not None:
             self.free.append(one.slot)
 
-    @property
-    def waiting_steps(self) -> int:
-        """Steps that the learner could take now."""
-        return sum(one.rollout.num_steps for one in self.waiting)
+    def tally(self, in_work: Mapping[int, int]) -> Tally:
+        """What there is for an update: what waits here, and what each worker is playing."""
+        tally = Tally(in_work=Counter(in_work))
+        for one in self.waiting:
+            tally.finished[one.worker] += 1
+            tally.games[one.worker] += len(one.games)
+            tally.steps += one.rollout.num_steps
+        return tally

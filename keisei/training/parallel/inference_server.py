@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from keisei.core.learner import build_network, choose_device
 from keisei.core.neural_network import ActorCriticResTower
 from keisei.core.policy import evaluate
-from keisei.core.ppo_agent import build_network, choose_device
 from keisei.training.parallel.central_policy import NO_VERSION, NOTE, request_layout
 from keisei.training.parallel.messages import Ready, Welcome
 from keisei.training.parallel.model_sync import ModelReceiver

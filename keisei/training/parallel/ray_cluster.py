@@ -15,11 +15,11 @@ from typing import Any
 import psutil
 
 from keisei.config_schema import AppConfig, cores, parse_config
-from keisei.core.ppo_agent import build_network
-from keisei.training.parallel.base_manager import ParallelError
+from keisei.core.learner import build_network
 from keisei.training.parallel.ray_reaper import end_with_this_process, start_reaper
 from keisei.training.parallel.shared_memory import layout_bytes
 from keisei.training.parallel.slots import slot_layout, slots_needed
+from keisei.training.plan import ParallelError
 
 CONNECT_TIMEOUT = 5.0
 SMALLEST_STORE = 80 * 2**20  # less is refused by Ray

@@ -14,8 +14,8 @@ import torch
 
 import keisei
 from keisei.config_schema import AppConfig
+from keisei.core.learner import build_network
 from keisei.core.policy import Evaluation, evaluate
-from keisei.core.ppo_agent import build_network
 from keisei.core.rollout import Rollout
 from keisei.core.runtime import Forward, keep_freed_memory, traced, tracing_pays
 from keisei.shogi import features

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from keisei.core.learner import build_network
 from keisei.core.policy import Evaluation, Policy, evaluate
-from keisei.core.ppo_agent import build_network
 from keisei.core.runtime import keep_freed_memory, traced
 from keisei.shogi import features
 from keisei.training.opponents import Opponent
