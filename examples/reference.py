@@ -4,7 +4,7 @@ Read it from top to bottom. It computes what `keisei train` does, without worker
 checkpoints, metrics or a live view: from the same seed and settings, both end with the same
 weights, bit for bit (tests/training/test_reference.py).
 
-    python examples/reference.py        # a small run: 8 updates, a minute or two
+    python examples/reference.py        # a small run: 8 updates, about 3 minutes
 """
 
 import math
@@ -346,5 +346,5 @@ def train(settings: Settings) -> Iterator[tuple[Network, dict[str, float]]]:
 if __name__ == "__main__":
     torch.set_num_threads(1)  # as workers have: with more, sums differ in their last bits
     for update, (_, metrics) in enumerate(train(Settings()), 1):
-        numbers = ", ".join(f"{name} {value:.5g}" for name, value in metrics.items())
+        numbers = ", ".join(f"{name} {value:.6g}" for name, value in metrics.items())
         print(f"update {update}: {numbers}", flush=True)
