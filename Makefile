@@ -43,8 +43,9 @@ format: $(DEVELOPS)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The page of `keisei serve`, from web/ into keisei/web/static; only who changes it needs Node.
-web:
+# The page of `keisei serve`, from web/ into keisei/web/static. Only those who change it need Node.
+web: $(RUNS)
+	$(BIN)/python web/scripts/make_types.py
 	cd web && npm ci --no-fund --no-audit && npm run check && npm run build
 
 setup: $(RUNS)

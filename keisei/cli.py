@@ -17,16 +17,16 @@ from keisei.errors import KeiseiError
 from keisei.models import SHIPPED
 
 app = typer.Typer(
-    help="Train agents that play, by self-play, with every core and machine you have.",
+    help="Train agents by self-play, on every core and machine you have.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-benchmark = typer.Typer(help="Measure this machine; figures are ratios within one run.")
+benchmark = typer.Typer(help="Measure speed on this machine; compare the ratios within one run.")
 app.add_typer(benchmark, name="benchmark", no_args_is_help=True)
 app.add_typer(worlds, name="worlds", no_args_is_help=True)
 
 JsonFile = Annotated[
-    Optional[Path], typer.Option("--json", help="Write the figures to this file.")  # noqa: UP045
+    Optional[Path], typer.Option("--json", help="Also write the results to this file.")  # noqa: UP045
 ]
 
 
@@ -39,10 +39,13 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
-    """Keisei: Shogi by self-play, and worlds of many agents."""
+    """Keisei: Shogi by self-play, and worlds with many agents."""
 
 
 @app.command()
@@ -53,20 +56,20 @@ def train(
             "--config",
             "-c",
             metavar="NAME|FILE",
-            help=f"Settings: {', '.join(configs.NAMES)}, or a YAML file of your own.",
+            help=f"Settings: {', '.join(configs.NAMES)}, or your own YAML file.",
         ),
     ] = None,
     override: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option("--override", "-o", help="A setting: -o training.learning_rate=1e-4"),
+        typer.Option("--override", "-o", help="Change a setting: -o training.learning_rate=1e-4"),
     ] = None,
     name: Annotated[Optional[str], typer.Option(help="Name of the new run.")] = None,  # noqa: UP045
     resume: Annotated[
-        Optional[str], typer.Option(help="Go on with this run where it stopped.")  # noqa: UP045
+        Optional[str], typer.Option(help="Continue this run where it stopped.")  # noqa: UP045
     ] = None,
     trace: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="Write a timeline of learner and workers, for ui.perfetto.dev."),
+        typer.Option(help="Write a timeline of the learner and its workers for ui.perfetto.dev."),
     ] = None,
     ray: Ray = None,
 ) -> None:
@@ -83,7 +86,7 @@ def train(
 
 @app.command("config")
 def show_config() -> None:
-    """Print all settings with their defaults and what they mean."""
+    """Print all settings with their meanings and defaults."""
     from keisei.config_schema import describe
 
     typer.echo(describe())
@@ -91,14 +94,14 @@ def show_config() -> None:
 
 @app.command()
 def replay(
-    file: Annotated[Path, typer.Argument(help="A game: .kif .kifu .ki2 .csa .usi")],
+    file: Annotated[Path, typer.Argument(help="A game record: .kif .kifu .ki2 .csa .usi")],
     svg: Annotated[
         Optional[Path], typer.Option(help="Write a picture of every position to this folder.")  # noqa: UP045
     ] = None,
     move: Annotated[Optional[int], typer.Option(help="Start at this move.")] = None,  # noqa: UP045
     wait: Annotated[bool, typer.Option(help="Wait for a key after each move.")] = True,
 ) -> None:
-    """Show a game in the terminal move by move, or as SVG pictures."""
+    """Replay a game in the terminal move by move, or save it as SVG pictures."""
     from rich.console import Console
 
     from keisei.shogi.replay import run_replay
@@ -111,19 +114,25 @@ def replay(
 def evaluate(
     first: Annotated[str, typer.Argument(help="random, greedy, RUN, FILE.pt, RUN,nodes=400, ...")],
     second: Annotated[str, typer.Argument(help="Or an engine: 'usi:COMMAND,go=depth 3'.")],
-    games: Annotated[int, typer.Option(help="Games; each opening with both colours.")] = 100,
-    seed: Annotated[int, typer.Option(help="Of the players and the order of openings.")] = 1,
-    at_once: Annotated[int, typer.Option(help="Games side by side.")] = 32,
+    games: Annotated[
+        int, typer.Option(help="Games to play; each opening is played with both colours.")
+    ] = 100,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the players and of the order of openings.")
+    ] = 1,
+    at_once: Annotated[int, typer.Option(help="Games played at the same time.")] = 32,
     sprt: Annotated[
         Optional[float],  # noqa: UP045
         typer.Option(
-            help="Stop when it is clear that the first is this many Elo (above 0) stronger, or not."
+            help="Stop once it is clear whether the first is this many Elo (above 0) stronger."
         ),
     ] = None,
     save: Annotated[
-        Optional[Path], typer.Option(help="Write the games to this folder.")  # noqa: UP045
+        Optional[Path], typer.Option(help="Save the games in this folder.")  # noqa: UP045
     ] = None,
-    form: Annotated[str, typer.Option("--format", help="Of the games: kif, kifu or csa.")] = "kif",
+    form: Annotated[
+        str, typer.Option("--format", help="Format of saved games: kif, kifu or csa.")
+    ] = "kif",
     json: JsonFile = None,
     ray: Ray = None,
 ) -> None:
@@ -139,21 +148,22 @@ def evaluate(
 
 @app.command()
 def ladder(
-    run: Annotated[str, typer.Argument(help="A run, by name or folder.")],
-    checkpoints: Annotated[int, typer.Option(help="How many of the run's to rate.", min=1)] = 8,
+    run: Annotated[str, typer.Argument(help="A run: its name or folder.")],
+    checkpoints: Annotated[int, typer.Option(help="Checkpoints of the run to rate.", min=1)] = 8,
     nodes: Annotated[
         Optional[list[int]],  # noqa: UP045
-        typer.Option(help="Rate the newest one with a search of so many nodes, too."),
+        typer.Option(help="Also rate the newest checkpoint with this many search nodes per move."),
     ] = None,
-    games: Annotated[int, typer.Option(help="To play at most.", min=2)] = 600,
-    minutes: Annotated[float, typer.Option(help="To play at most.", min=0)] = 10.0,
+    games: Annotated[int, typer.Option(help="Play at most this many games.", min=2)] = 600,
+    minutes: Annotated[float, typer.Option(help="Play for at most this long.", min=0)] = 10.0,
     watch: Annotated[
-        bool, typer.Option(help="Beside a training, at low priority: rate what comes new.")
+        bool,
+        typer.Option(help="Keep rating new checkpoints while the run trains, at low priority."),
     ] = False,
-    runs_dir: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
+    runs_dir: Annotated[Path, typer.Option(help="The folder with all runs.")] = Path("runs"),
     ray: Ray = None,
 ) -> None:
-    """Rate a run's checkpoints and reference players by Elo, the random player being 0."""
+    """Rate a run's checkpoints and reference players by Elo; the random player is 0."""
     from keisei.evaluation.ladder import LadderSettings
     from keisei.evaluation.ladder_report import run_ladder
 
@@ -167,13 +177,15 @@ def play_in_terminal(
     network: Annotated[
         str, typer.Argument(help="RUN, FILE.pt, or the network that comes with Keisei.")
     ] = SHIPPED,
-    nodes: Annotated[int, typer.Option(help="Of search a move; 0: its first idea.", min=0)] = 100,
-    side: Annotated[str, typer.Option(help="Yours: black, white or either.")] = "black",
+    nodes: Annotated[
+        int, typer.Option(help="Search nodes per move; 0 plays the policy alone.", min=0)
+    ] = 100,
+    side: Annotated[str, typer.Option(help="Your side: black, white or either.")] = "black",
     start: Annotated[
-        str, typer.Option(help="startpos, a handicap's name, or a SFEN.")
+        str, typer.Option(help="startpos, the name of a handicap, or an SFEN.")
     ] = "startpos",
 ) -> None:
-    """Play Shogi against a network, in the terminal."""
+    """Play Shogi against a network in the terminal."""
     from rich.console import Console
 
     from keisei.play import play
@@ -187,7 +199,7 @@ def export(
     network: Annotated[str, typer.Argument(help="RUN (its newest checkpoint) or FILE.pt.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write: NAME.pt.")],
 ) -> None:
-    """Write a network alone, in half precision: a small file to share and to play against."""
+    """Save just the network, in half precision: a small file to share and play against."""
     from keisei.training.trained import export_network, find_checkpoint
 
     with readable_errors():
@@ -197,10 +209,12 @@ def export(
 
 @app.command()
 def usi(
-    model: Annotated[str, typer.Option(help="A checkpoint file, or a run: its newest.")] = SHIPPED,
-    nodes: Annotated[int, typer.Option(help="Visits a move; 0: as time allows.", min=0)] = 0,
+    model: Annotated[str, typer.Option(help="A run (its newest checkpoint) or FILE.pt.")] = SHIPPED,
+    nodes: Annotated[
+        int, typer.Option(help="Search nodes per move; 0: as many as the clock allows.", min=0)
+    ] = 0,
 ) -> None:
-    """Be a USI engine for Shogi programs (on standard input and output)."""
+    """Run as a USI engine for Shogi programs, on standard input and output."""
     from keisei.usi.engine import run_engine
 
     with readable_errors():
@@ -210,21 +224,24 @@ def usi(
 @app.command()
 def serve(
     runs: Annotated[
-        Optional[Path], typer.Option(help="Folder of all runs; runs, if not given.")  # noqa: UP045
+        Optional[Path], typer.Option(help="The folder with all runs; by default ./runs.")  # noqa: UP045
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Where to listen; beyond this machine, a token is asked for.")
+        str, typer.Option(help="Address to listen on; other machines need a token.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(help="Or the next one that is free; 0: any.", min=0, max=65535)
+        int,
+        typer.Option(
+            help="Port, or the next free one after it; 0: any free port.", min=0, max=65535
+        ),
     ] = 8000,
     allow_host: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option(help="Another name that this server is reached by, as behind a proxy."),
+        typer.Option(help="Also answer to this host name, for example behind a proxy."),
     ] = None,
-    open_browser: Annotated[bool, typer.Option("--open/--no-open", help="In a browser.")] = True,
+    open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open a browser.")] = True,
 ) -> None:
-    """Play Shogi, watch runs and replay their games, in a browser; Ctrl-C ends it."""
+    """Play Shogi, watch runs and replay their games in a browser; Ctrl-C stops it."""
     from keisei.web.server import serve as run_server
 
     with readable_errors():
@@ -233,7 +250,7 @@ def serve(
 
 @contextlib.contextmanager
 def readable_errors() -> Iterator[None]:
-    """Errors that a user can mend are one line on stderr and exit code 2, not a traceback."""
+    """Show errors that a user can fix as one line on stderr with exit code 2, no traceback."""
     try:
         yield
     except (KeiseiError, OSError) as error:
@@ -246,7 +263,7 @@ def readable_errors() -> Iterator[None]:
 
 @benchmark.command("env")
 def benchmark_env(json: JsonFile = None) -> None:
-    """Steps/s of the Shogi environment on one core, beside the bare rules library."""
+    """Steps/s of the Shogi environment on one core, against the bare rules library."""
     from keisei.benchmarks import env
 
     with readable_errors():
@@ -258,7 +275,7 @@ def benchmark_learn(
     preset: Annotated[str, typer.Option(help="tiny, small or full.")] = "tiny",
     json: JsonFile = None,
 ) -> None:
-    """PPO samples/s beside the bare forward and backward pass of the same network."""
+    """PPO samples/s against the bare forward and backward pass of the same network."""
     from keisei.benchmarks import learn
 
     with readable_errors():
@@ -268,10 +285,12 @@ def benchmark_learn(
 @benchmark.command("collect")
 def benchmark_collect(
     preset: Annotated[str, typer.Option(help="tiny, small or full.")] = "tiny",
-    backend: Annotated[str, typer.Option(help="process, or ray beside process.")] = "process",
+    backend: Annotated[
+        str, typer.Option(help="process, or ray (measured against process).")
+    ] = "process",
     json: JsonFile = None,
 ) -> None:
-    """Steps/s of workers beside the bare network, one worker, and one game."""
+    """Steps/s of the workers against the bare network, one worker, and one game."""
     from keisei.benchmarks import collect, collect_ray
 
     with readable_errors():
@@ -280,14 +299,14 @@ def benchmark_collect(
         elif backend == "process":
             collect.run(json, preset)
         else:
-            raise KeiseiError(f"--backend is process or ray, not {backend!r}")
+            raise KeiseiError(f"--backend must be process or ray, not {backend!r}")
 
 
 @benchmark.command("growth")
 def benchmark_growth(
     json: JsonFile = None,
     plot: Annotated[
-        Optional[Path], typer.Option(help="Draw the figures as a PNG to this file.")  # noqa: UP045
+        Optional[Path], typer.Option(help="Also draw the results as a PNG file.")  # noqa: UP045
     ] = None,
 ) -> None:
     """How costs grow with games, workers, network and minibatch; takes about 6 minutes."""
@@ -299,7 +318,7 @@ def benchmark_growth(
 
 @benchmark.command("worlds")
 def benchmark_worlds(json: JsonFile = None) -> None:
-    """Turns/s of many agents and copies at once, beside one agent after another."""
+    """Turns/s of many agents and copies at once, against one agent after another."""
     from keisei.benchmarks.worlds import run
 
     with readable_errors():
@@ -311,7 +330,7 @@ def benchmark_search(
     preset: Annotated[str, typer.Option(help="tiny, small or full.")] = "tiny",
     json: JsonFile = None,
 ) -> None:
-    """Nodes/s of the tree search beside the bare network."""
+    """Nodes/s of the tree search against the bare network."""
     from keisei.benchmarks import search
 
     with readable_errors():

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
+import io
 import warnings
 from pathlib import Path
 from typing import Any
 
+from keisei.files import replace_file
+
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure as PNG: aside first, then in the place of what was there."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph .* missing")  # of a run's name in kanji
-            figure.savefig(aside, format="png")
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    """Write a figure as PNG in the place of what was there."""
+    png = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # of a run's name in kanji
+        figure.savefig(png, format="png")
+    replace_file(path, png.getbuffer())

@@ -31,6 +31,7 @@ OUTSIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "keisei/models/README.md": "network.md",
     "benchmarks/peers/README.md": "peers.md",
+    "examples/reference.py": "examples/reference.py",
     "examples/parallel_training_example.py": "examples/parallel_training_example.py",
     "keisei/web/static/icon.svg": "images/icon.svg",
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +20,7 @@ from keisei.evaluation.evaluate import MatchSettings, open_pair, play_all
 from keisei.evaluation.match import MatchResult
 from keisei.evaluation.players import Player
 from keisei.evaluation.ratings import PRIOR_ELO, Ratings, Score, next_pairs, rate
+from keisei.files import replace_file
 from keisei.pool import Pool, open_ray_pool
 from keisei.training.checkpoint import CheckpointStore
 from keisei.training.run import Run
@@ -109,9 +109,7 @@ class Ladder:
             ],
             "ratings": [vars(rating) for rating in self.ratings().values()],
         }
-        aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        aside.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-        os.replace(aside, path)
+        replace_file(path, (json.dumps(data, indent=1) + "\n").encode())
 
     def add(self, result: MatchResult, first: str, second: str) -> None:
         """Count the games of a match between two of the pool."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import re
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from rsshogi.core import Move
 from rsshogi.record import GameResult, MoveEntry, Record, RecordMetadata, SpecialMoveEntry
 
 from keisei.errors import KeiseiError
+from keisei.files import replace_file
 from keisei.shogi.actions import Turn
 from keisei.shogi.ki2_moves import has_moves, ki2_moves
 from keisei.shogi.rules import START_SFEN, Outcome, Reason, new_board
@@ -319,7 +319,7 @@ def write_record(record: GameRecord, path: str | os.PathLike[str]) -> None:
     and `.ki2u` can write it. An `ending` that the format has no word for is left out.
     """
     path = Path(path)
-    _replace_file(path, record_bytes(record, path))
+    replace_file(path, record_bytes(record, path))
 
 
 def record_bytes(record: GameRecord, path: str | os.PathLike[str]) -> bytes:
@@ -358,15 +358,3 @@ def _text(form: _Format, record: GameRecord) -> str:
         )
         text = text if text.isascii() else f"'CSA encoding=UTF-8\n{text}"
     return text.rstrip("\n") + "\n"
-
-
-def _replace_file(path: Path, data: bytes) -> None:
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with open(aside, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)

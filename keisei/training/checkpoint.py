@@ -36,6 +36,7 @@ import psutil
 import torch
 
 from keisei.errors import KeiseiError
+from keisei.files import replace_file
 
 FORMAT = 1
 
@@ -54,22 +55,12 @@ class CheckpointError(KeiseiError):
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     """Write `state` to `path` so that, whatever happens, the old file or the new one is there."""
     data = _to_bytes(state)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with aside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-        _sync_folder(path.parent)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            aside.unlink()
-        if isinstance(error, OSError):
-            problem = _why_not_written(error, path.parent, len(data))
-            raise CheckpointError(f"checkpoint {path} could not be written: {problem}") from error
-        raise
+        replace_file(path, data)
+    except OSError as error:
+        problem = _why_not_written(error, path.parent, len(data))
+        raise CheckpointError(f"checkpoint {path} could not be written: {problem}") from error
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
@@ -160,7 +151,7 @@ class CheckpointStore:
                 _try_to(partial(os.replace, later, aside), f"set {later} aside")
 
     def _remove_leftovers(self) -> None:
-        """Remove what killed writers left half written."""
+        """Remove what killed writers left half written (see `replace_file`)."""
         for leftover in self.folder.glob(".step_*.pt.*.tmp"):
             pid = leftover.name.split(".")[-2]
             if pid.isdecimal() and not _is_another_living_process(int(pid)):
@@ -263,17 +254,6 @@ def _why_not_written(error: OSError, folder: Path, needed: int) -> str:
             free = shutil.disk_usage(folder).free
             problem += f" ({needed:,} bytes needed, {free:,} free)"
     return problem
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename in `folder` last through a power cut."""
-    if os.name == "nt":  # Windows has no such call, and needs none
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _free_name(path: Path) -> Path:

@@ -26,6 +26,7 @@ from pathlib import Path
 import psutil
 
 from keisei.errors import KeiseiError
+from keisei.files import replace_file
 
 if sys.platform != "win32":
     import fcntl
@@ -68,13 +69,7 @@ class Run:
             raise RunError(f"cannot change the settings {self.config_path}: {error}") from error
 
     def _write_config(self, config_yaml: str) -> None:
-        """Whole or not at all."""
-        aside = self.folder / ".config.yaml.tmp"
-        with aside.open("w", encoding="utf-8") as file:
-            file.write(config_yaml)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, self.config_path)
+        replace_file(self.config_path, config_yaml.encode())
 
     @classmethod
     def open(cls, path_or_name: str | Path, root: Path, of_world: bool = False) -> "Run":

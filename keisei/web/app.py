@@ -153,6 +153,11 @@ def _file(name: str, content: bytes, form: str) -> Response:
     return Response(content, headers={"Content-Disposition": disposition}, media_type=_MEDIA[form])
 
 
+def _events(model: Any) -> dict[int | str, dict[str, Any]]:
+    """What the data of a stream's events is, for the OpenAPI."""
+    return {200: {"model": model, "description": "Server-sent events"}}
+
+
 def _general_routes(server: Server) -> APIRouter:
     routes = APIRouter(prefix="/api")
 
@@ -179,7 +184,7 @@ def _run_routes(server: Server) -> APIRouter:
     async def all_runs() -> schema.RunList:
         return schema.RunList(runs=await read(runs.rows))
 
-    @routes.get("/stream", response_class=EventStream)
+    @routes.get("/stream", response_class=EventStream, responses=_events(schema.RunList))
     async def watch_all() -> Response:
         watch = RunsWatch(runs, server.watching)
         return EventStream(server.hub.open("all runs", lambda: watch.look))
@@ -196,7 +201,11 @@ def _run_routes(server: Server) -> APIRouter:
     ) -> schema.SeriesAnswer:
         return await read(series, runs, run, name, points)
 
-    @routes.get("/{run}/stream", response_class=EventStream)
+    @routes.get(
+        "/{run}/stream",
+        response_class=EventStream,
+        responses=_events(schema.RunUpdate | schema.LiveUpdate),
+    )
     async def watch_one(run: str) -> Response:
         await read(runs.open, run)
         watch = RunWatch(runs, server.networks, server.watching, run)

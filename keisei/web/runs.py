@@ -23,14 +23,14 @@ from keisei.training.run import Run, RunError, is_training
 from keisei.web.schema import (
     Checkpoint,
     Elo,
-    Event,
     Kind,
     Ladder,
     LadderPlayer,
     RunDetail,
+    RunEvent,
     RunRow,
     RunUpdate,
-    Worker,
+    WorkerRow,
 )
 from keisei.web.threads import NotFound
 
@@ -272,8 +272,8 @@ def _update(row: RunRow, points: Points, reader: MetricsReader, events: int) -> 
         row=row,
         latest=_values(points),
         latest_steps={name: step for name, (step, _) in points.items()},
-        workers=[Worker(**worker) for worker in reader.now("workers") or []],
-        events=[Event(**event) for event in reader.events(events)],
+        workers=[WorkerRow(**worker) for worker in reader.now("workers") or []],
+        events=[RunEvent(**event) for event in reader.events(events)],
     )
 
 

@@ -13,9 +13,13 @@ State = Literal["training", "stopped", "finished", "broken"]
 
 
 class Message(BaseModel):
-    """Anything that is sent; a field that nobody knows is refused."""
+    """Anything that is sent; a field that nobody knows is refused.
 
-    model_config = ConfigDict(extra="forbid")
+    The page's types are made of these classes (web/src/schema.ts): run `make web` after a change.
+    """
+
+    # Defaults are sent, too: whoever reads an answer may count on every field.
+    model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
 
 
 class Problem(Message):
@@ -59,7 +63,7 @@ class RunList(Message):
     runs: list[RunRow]
 
 
-class Worker(Message):
+class WorkerRow(Message):
     """A worker of a run, and what it does with its time (shares from 0 to 1)."""
 
     worker: int
@@ -81,7 +85,7 @@ class Checkpoint(Message):
     steps: int
 
 
-class Event(Message):
+class RunEvent(Message):
     """Something that happened in a run."""
 
     time: float
@@ -115,8 +119,8 @@ class RunDetail(RunRow):
     latest: dict[str, float | None] = {}
     latest_steps: dict[str, int] = {}
     checkpoints: list[Checkpoint] = []
-    workers: list[Worker] = []
-    events: list[Event] = []
+    workers: list[WorkerRow] = []
+    events: list[RunEvent] = []
     ladder: Ladder | None = None
     random_return: list[float] | None = None
     agents: int | None = None
@@ -352,8 +356,8 @@ class RunUpdate(Message):
     row: RunRow
     latest: dict[str, float | None]
     latest_steps: dict[str, int]
-    workers: list[Worker]
-    events: list[Event]
+    workers: list[WorkerRow]
+    events: list[RunEvent]
 
 
 class LiveUpdate(Message):

@@ -11,15 +11,19 @@ False
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from keisei.errors import KeiseiError
-from keisei.worlds.agents import Agent, make_agents
 from keisei.worlds.config import WorldRunConfig, load_world_config
-from keisei.worlds.environment import Environment, EpochResult
 from keisei.worlds.memory import Buffer, ThreadSafeBuffer
-from keisei.worlds.parallel_environment import ParallelEnvironment, build
 from keisei.worlds.registry import WORLDS, AnyWorld, make_world
 from keisei.worlds.world import Entity, World, WorldSettings
+
+if TYPE_CHECKING:
+    from keisei.worlds.agents import Agent, make_agents
+    from keisei.worlds.environment import Environment, EpochResult
+    from keisei.worlds.parallel_environment import ParallelEnvironment
 
 __all__ = [
     "WORLDS",
@@ -39,6 +43,21 @@ __all__ = [
     "make_world",
 ]
 
+_LEARNING = {
+    "Agent": "agents",
+    "make_agents": "agents",
+    "Environment": "environment",
+    "EpochResult": "environment",
+    "ParallelEnvironment": "parallel_environment",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What learns needs PyTorch, which takes seconds to load: it is imported on first use."""
+    if name not in _LEARNING:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"keisei.worlds.{_LEARNING[name]}"), name)
+
 
 def make_environment(world: str | AnyWorld, overrides: Iterable[str] = ()) -> Environment:
     """A world with its agents, by name or ready-made, with settings such as "copies=128".
@@ -46,6 +65,8 @@ def make_environment(world: str | AnyWorld, overrides: Iterable[str] = ()) -> En
     `parallel.enabled=false` gives the plain `Environment`. A ready-made world has its copies and
     settings already; `seed` is then that of its agents.
     """
+    from keisei.worlds.parallel_environment import build
+
     if isinstance(world, str):
         return build(load_world_config(world, overrides=overrides))
     config = load_world_config(world.name, overrides=overrides)

@@ -55,13 +55,13 @@ class DoubleDQN(Algorithm):
         return {name: array.reshape(steps, size, *array.shape[1:]) for name, array in flat.items()}
 
     def loss(self, leaves: State, state: State, batch: Arrays) -> torch.Tensor:
-        after = self.view.encode(batch["next_state"])
+        after = torch.from_numpy(self.view.encode(batch["next_state"]))
         with torch.no_grad():
             best = mlp(state, after).argmax(dim=-1, keepdim=True)
             future = mlp(state, after, "target.").gather(-1, best).squeeze(-1)
             goes_on = torch.from_numpy(~batch["done"])
             goal = torch.from_numpy(batch["reward"]) + self.settings.gamma * goes_on * future
-        values = mlp(leaves, self.view.encode(batch["state"]))
+        values = mlp(leaves, torch.from_numpy(self.view.encode(batch["state"])))
         taken = values.gather(-1, torch.from_numpy(batch["action"])[..., None]).squeeze(-1)
         return smooth_l1_loss(taken, goal, reduction="none").mean(dim=1)
 

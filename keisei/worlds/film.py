@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keisei.errors import KeiseiError
+from keisei.files import replace_file
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -33,35 +36,36 @@ def check_film(path: Path) -> None:
 def write_film(frames: Sequence[Image], path: Path) -> None:
     """Write pictures of one size as a film; the name's ending says of which kind."""
     check_film(path)
-    if path.suffix == ".gif":
-        first, *others = frames
-        duration = 1000 // FRAMES_PER_S
-        first.save(path, save_all=True, append_images=others, duration=duration, loop=0)
-    else:
-        _write_mp4(frames, path)
+    replace_file(path, _gif(frames) if path.suffix == ".gif" else _mp4(frames, path))
 
 
-def _write_mp4(frames: Sequence[Image], path: Path) -> None:
+def _gif(frames: Sequence[Image]) -> memoryview:
+    data, (first, *others) = io.BytesIO(), frames
+    duration = 1000 // FRAMES_PER_S
+    first.save(data, "GIF", save_all=True, append_images=others, duration=duration, loop=0)
+    return data.getbuffer()
+
+
+def _mp4(frames: Sequence[Image], path: Path) -> bytes:
     """Hand the bare pixels to ffmpeg, a program of its own."""
     width, height = frames[0].size
     before = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
     # Players want this kind of pixels, and for that even sizes.
     after = ["-pix_fmt", "yuv420p", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-f", "mp4"]
-    aside = path.with_name(f".{path.name}.part")
-    command = ["ffmpeg", "-loglevel", "error", "-y", *before, "-r", str(FRAMES_PER_S), "-i", "-"]
+    command = ["ffmpeg", "-loglevel", "error", *before, "-r", str(FRAMES_PER_S), "-i", "-"]
     try:
-        subprocess.run(
-            [*command, *after, str(aside)],
-            input=b"".join(frame.convert("RGB").tobytes() for frame in frames),
-            stderr=subprocess.PIPE,
-            check=True,
-            timeout=ENCODING_TIMEOUT,
-        )
-        aside.replace(path)
+        with tempfile.TemporaryDirectory() as folder:
+            film = Path(folder) / "film"
+            subprocess.run(
+                [*command, *after, str(film)],
+                input=b"".join(frame.convert("RGB").tobytes() for frame in frames),
+                stderr=subprocess.PIPE,
+                check=True,
+                timeout=ENCODING_TIMEOUT,
+            )
+            return film.read_bytes()
     except subprocess.CalledProcessError as error:
         said = error.stderr.decode(errors="replace").strip() or f"exit code {error.returncode}"
         raise KeiseiError(f"{path}: ffmpeg failed: {said}") from None
     except subprocess.TimeoutExpired:
         raise KeiseiError(f"{path}: ffmpeg took longer than {ENCODING_TIMEOUT:.0f} s") from None
-    finally:
-        aside.unlink(missing_ok=True)

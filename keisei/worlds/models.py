@@ -143,7 +143,7 @@ class Learner(Model):
 
     def act(self, observations: npt.NDArray[Any]) -> Ints:
         with torch.inference_mode():
-            inputs = self.algorithm.view.encode(observations)[None]
+            inputs = torch.from_numpy(self.algorithm.view.encode(observations))[None]
             scores = self.algorithm.scores(self.state, inputs)[0]
         return self.choose(scores.numpy())
 

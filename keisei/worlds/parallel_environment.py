@@ -49,7 +49,8 @@ class Team:
     def act(self, states: Sequence[npt.NDArray[Any]] | npt.NDArray[Any]) -> list[Ints]:
         """The actions of all members: one product, then each chooses by its own stream."""
         with torch.inference_mode():
-            inputs = self.algorithm.view.encode(np.stack([states[i] for i in self.agents]))
+            seen = np.stack([states[i] for i in self.agents])
+            inputs = torch.from_numpy(self.algorithm.view.encode(seen))
             scores = self.algorithm.scores(self.stack, inputs).numpy()
         return [learner.choose(scores[row]) for row, learner in enumerate(self.learners)]
 

@@ -107,6 +107,6 @@ class WorldEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no types
     def _observe(self) -> dict[str, npt.NDArray[np.float32]]:
         planes, height, width = self._shape
         codes = self._world.pov()[:, 0]
-        seen = self._world.views[0].encode(codes).numpy().reshape(-1, height, width, planes)
+        seen = self._world.views[0].encode(codes).reshape(-1, height, width, planes)
         seen = np.ascontiguousarray(seen.transpose(0, 3, 1, 2))
         return {agent: seen[i] for i, agent in enumerate(self.agents)}

@@ -80,7 +80,7 @@ class PPO(Algorithm):
 
     def loss(self, leaves: State, state: State, batch: Arrays) -> torch.Tensor:
         settings = self.settings
-        outputs = mlp(leaves, self.view.encode(batch["state"]))
+        outputs = mlp(leaves, torch.from_numpy(self.view.encode(batch["state"])))
         log_probs = torch.log_softmax(outputs[..., :-1], dim=-1)
         actions = torch.from_numpy(batch["action"])[..., None]
         old = torch.from_numpy(batch["log_prob"])

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +28,14 @@ class View:
         """How many numbers a network gets."""
         return prod(self.shape) * (1 if self.table is None else self.table.shape[1])
 
-    def encode(self, observations: npt.NDArray[Any]) -> torch.Tensor:
+    def encode(self, observations: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Observations [..., *shape] as numbers [..., inputs]."""
         lead = observations.shape[: observations.ndim - len(self.shape)]
         if self.table is None:
             numbers = np.ascontiguousarray(observations, np.float32)
         else:
             numbers = self.table.take(observations, axis=0)
-        return torch.from_numpy(numbers.reshape(*lead, self.inputs))
+        return numbers.reshape(*lead, self.inputs)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, View) or self.shape != other.shape or self.dtype != other.dtype:

@@ -21,9 +21,21 @@ def test_help_names_every_command():
         assert command in shown
 
 
-def test_asking_for_help_does_not_load_pytorch():
-    code = "import sys, keisei.cli; assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+@pytest.mark.parametrize(
+    "command", ["--help", "config", "worlds list", "worlds config", "worlds train --help"]
+)
+def test_what_only_prints_does_not_load_pytorch(command):
+    code = """if True:
+        import runpy, sys
+        try:
+            runpy.run_module("keisei", run_name="__main__", alter_sys=True)
+        finally:
+            assert not {"torch", "matplotlib"} & set(sys.modules)
+    """
+    words = [sys.executable, "-c", code, *command.split()]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
 
 
 CTRL_C_WHILE_LOADING = """

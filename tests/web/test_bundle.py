@@ -2,6 +2,7 @@
 
 import filecmp
 import json
+import runpy
 import shutil
 import subprocess
 from pathlib import Path
@@ -38,6 +39,12 @@ def test_the_sources_have_no_type_errors(node):
     check = [node, "node_modules/typescript/bin/tsc", "--noEmit"]
     done = subprocess.run(check, cwd=SOURCES, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_types_of_the_page_are_those_of_the_server():
+    typescript = runpy.run_path(str(SOURCES / "scripts" / "make_types.py"))["typescript"]
+    written = (SOURCES / "src" / "schema.ts").read_text(encoding="utf-8")
+    assert written == typescript(), "run `make web` and commit web/src/schema.ts"
 
 
 def test_every_package_in_the_bundle_has_its_licence_there():

@@ -1,6 +1,6 @@
 /** One metric of several runs in one chart. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { get, path, type Run, type RunRow, type Series } from "../api";
+import { get, path, type RunDetail, type RunRow, type SeriesAnswer } from "../api";
 import { Chart } from "../charts/chart";
 import type { Points } from "../charts/table";
 import { number, percent } from "../format";
@@ -57,7 +57,7 @@ function useNames(runs: RunRow[]): string[] {
   useEffect(() => {
     for (const { name } of runs) {
       if (names[name]) continue;
-      get<Run>(path("runs", name)).then(
+      get<RunDetail>(path("runs", name)).then(
         (run) => setNames((old) => ({ ...old, [name]: run.names })),
         () => {}, // its line in the table says what is wrong
       );
@@ -76,7 +76,7 @@ function useCurves(runs: RunRow[], metric: string | null): Record<string, Points
     const abort = new AbortController();
     for (const { name } of runs) {
       const address = `${path("runs", name, "series")}?name=${encodeURIComponent(metric)}&points=400`;
-      get<{ series: Series }>(address, abort.signal).then(
+      get<SeriesAnswer>(address, abort.signal).then(
         ({ series }) => setCurves((old) => ({ ...old, [name]: series[metric] ?? [] })),
         () => {},
       );

@@ -1,6 +1,6 @@
 /** An episode of a world, played by the newest checkpoint: play, pause, scrub. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Episode, path, type Run } from "../api";
+import { type Episode, path, type RunDetail } from "../api";
 import { number } from "../format";
 import { useFetch } from "../loading";
 import { Button, Empty, Waiting } from "../ui/parts";
@@ -11,7 +11,7 @@ const DIAMOND = [[1, 0], [0, 1], [-1, 0]] as const;
 
 type Thing = Episode["legend"][number];
 
-export function EpisodeCard({ run }: { run: Run }) {
+export function EpisodeCard({ run }: { run: RunDetail }) {
   const [seed, setSeed] = useState(0);
   const ready = run.checkpoints.length > 0;
   const { data, error, loading, reload } = useFetch<Episode>(
@@ -141,7 +141,7 @@ function drawFrame(brush: CanvasRenderingContext2D, episode: Episode, turn: numb
         if (thing) draw(thing, x * CELL, y * CELL);
       }),
     );
-  eachCell(frame.ground ?? frame.cells.map((row) => row.map(() => 0)), (thing, x, y) => {
+  eachCell(frame.ground, (thing, x, y) => {
     brush.fillStyle = thing.color;
     brush.fillRect(x, y, CELL, CELL);
   });

@@ -1,6 +1,6 @@
 /** A game that was played, move by move. */
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
-import { path, type RecordedGame, type Side } from "../api";
+import { type GameDetail, path, type Side } from "../api";
 import { Board } from "../board/board";
 import { otherSide } from "../board/sfen";
 import { ValueGraph } from "../charts/value_graph";
@@ -19,7 +19,7 @@ interface Props {
 }
 
 export function GamePage({ run, id, query }: Props) {
-  const { data, error, reload } = useFetch<RecordedGame>(path("runs", run, "games", id));
+  const { data, error, reload } = useFetch<GameDetail>(path("runs", run, "games", id));
   const crumb = (
     <p class="crumb">
       <a href={link(["games"], { run })}>Games of {run}</a>
@@ -42,7 +42,7 @@ export function GamePage({ run, id, query }: Props) {
   );
 }
 
-function Replay({ run, game, start }: { run: string; game: RecordedGame; start: number }) {
+function Replay({ run, game, start }: { run: string; game: GameDetail; start: number }) {
   const last = game.positions.length - 1;
   const [ply, setPly] = useState(Math.max(0, Math.min(last, start)));
   const [bottom, setBottom] = useState<Side>("black");

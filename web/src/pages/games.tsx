@@ -1,5 +1,5 @@
 /** Games that a run played, to choose one and look at it. */
-import { type GameList, type GameRow, path, type RunRow } from "../api";
+import { type GameList, type GameRow, path, type RunList } from "../api";
 import { ago, count, short } from "../format";
 import { useFetch } from "../loading";
 import { go, link, replace } from "../router";
@@ -8,7 +8,7 @@ import { Button, Empty, Waiting } from "../ui/parts";
 const PAGE = 50;
 
 export function GamesPage({ query }: { query: URLSearchParams }) {
-  const runs = useFetch<{ runs: RunRow[] }>("runs");
+  const runs = useFetch<RunList>("runs");
   const shogi = runs.data?.runs.filter((run) => run.kind === "shogi" && run.state !== "broken") ?? [];
   const run = query.get("run") ?? shogi[0]?.name ?? null;
   if (!runs.data) {

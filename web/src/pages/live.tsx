@@ -1,6 +1,6 @@
 /** A game that is being played now, with what the policy thinks of it. */
 import { useMemo, useState } from "preact/hooks";
-import { type GameList, type LiveGame, path, type RecordedGame, type RunRow, type TopMove } from "../api";
+import { type GameDetail, type GameList, type LiveGame, path, type RunRow, type TopMove } from "../api";
 import { Board } from "../board/board";
 import { ValueGraph } from "../charts/value_graph";
 import { percent, signed } from "../format";
@@ -71,7 +71,7 @@ function Game({ game }: { game: LiveGame }) {
 function LastGame({ run }: { run: string }) {
   const list = useFetch<GameList>(`${path("runs", run, "games")}?record=1&limit=1`);
   const id = list.data?.games[0]?.id;
-  const { data, error } = useFetch<RecordedGame>(id === undefined ? null : path("runs", run, "games", id));
+  const { data, error } = useFetch<GameDetail>(id === undefined ? null : path("runs", run, "games", id));
   const position = data?.positions.at(-1);
   return (
     <section class="card live" aria-label="Last game">

@@ -1,6 +1,6 @@
 /** Before a game: against whom, from which side and position, and how strong. */
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, type Info, path, type PlayedGame, type Player, type Position, post, type Side } from "../api";
+import { ApiError, type Info, type NewGame, path, type PlayedGame, type PlayerList, type PlayerRow, type PositionAnswer, post, type Side } from "../api";
 import { Board } from "../board/board";
 import { short } from "../format";
 import { useFetch } from "../loading";
@@ -20,7 +20,7 @@ const CLOCKS: Record<Clock, { main: number; byoyomi: number } | null> = {
 };
 
 export function PlayPage({ query }: { query: URLSearchParams }) {
-  const players = useFetch<{ players: Player[] }>("players");
+  const players = useFetch<PlayerList>("players");
   const info = useFetch<Info>("info");
   if (!players.data || !info.data) {
     return (
@@ -34,7 +34,7 @@ export function PlayPage({ query }: { query: URLSearchParams }) {
 }
 
 interface SetupProps {
-  players: Player[];
+  players: PlayerRow[];
   info: Info;
   query: URLSearchParams;
 }
@@ -61,7 +61,7 @@ function Setup({ players, info, query }: SetupProps) {
         nodes: NODES[strength],
         start: start === SFEN ? sfen.trim() : start,
         clock: CLOCKS[clock],
-      });
+      } satisfies NewGame);
       if (move) await post<PlayedGame>(`${path("play", game.id)}/move`, { move });
       go(link(["play", game.id]));
     } catch (error) {
@@ -168,9 +168,7 @@ interface PreviewProps {
 /** The position that the game will start from; whoever moves first there begins with that move. */
 function Preview({ sfen, side, starting, onMove }: PreviewProps) {
   const wanted = useSettled(sfen);
-  const { data, error } = useFetch<{ position: Position; legal: string[] }>(
-    `position?sfen=${encodeURIComponent(wanted)}`,
-  );
+  const { data, error } = useFetch<PositionAnswer>(`position?sfen=${encodeURIComponent(wanted)}`);
   if (error || !data) return <Waiting error={error} what="this position" />;
   const yours = data.position.turn === side && !starting;
   return (

@@ -1,6 +1,6 @@
 /** A game between a person and an agent. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ApiError, get, path, type PlayedGame, post, type Side, type TopMove } from "../api";
+import { ApiError, get, type Hint, path, type PlayedGame, post, type Side } from "../api";
 import { Board } from "../board/board";
 import { otherSide } from "../board/sfen";
 import { ValueGraph } from "../charts/value_graph";
@@ -11,11 +11,6 @@ import { MoveList } from "../ui/moves";
 import { Button, Dialog, sentence, Waiting } from "../ui/parts";
 import { CopyLink } from "../ui/share";
 import { arrowsOf, TopMoves } from "./live";
-
-interface Hint {
-  top: TopMove[];
-  value: number | null;
-}
 
 export function PlayingPage({ id }: { id: string }) {
   const [game, setGame] = useState<PlayedGame | null>(null);

@@ -1,6 +1,6 @@
 /** One position, from a link that somebody shared or an SFEN that somebody typed. */
 import { useState } from "preact/hooks";
-import { type Position, type Side } from "../api";
+import type { PositionAnswer, Side } from "../api";
 import { Board } from "../board/board";
 import { otherSide } from "../board/sfen";
 import { useFetch } from "../loading";
@@ -18,9 +18,7 @@ export function PositionPage({ query }: { query: URLSearchParams }) {
 function PositionOf({ sfen }: { sfen: string }) {
   const [bottom, setBottom] = useState<Side>("black");
   const [text, setText] = useState(sfen);
-  const { data, error } = useFetch<{ position: Position; legal: string[] }>(
-    `position?sfen=${encodeURIComponent(sfen)}`,
-  );
+  const { data, error } = useFetch<PositionAnswer>(`position?sfen=${encodeURIComponent(sfen)}`);
   const submit = (event: Event) => {
     event.preventDefault();
     go(link(["position"], { sfen: text.trim() }));

@@ -1,6 +1,6 @@
 /** One run: is it learning, are the workers busy, how does it play? */
 import { useMemo, useState } from "preact/hooks";
-import type { LadderPlayer, Run, RunEvent, Series } from "../api";
+import type { LadderPlayer, RunDetail, RunEvent, Series } from "../api";
 import { Chart } from "../charts/chart";
 import type { Line } from "../charts/table";
 import { ago, count, number, percent, short, timeOfDay } from "../format";
@@ -38,7 +38,7 @@ export function RunPage({ name }: { name: string }) {
   );
 }
 
-function RunHead({ run }: { run: Run }) {
+function RunHead({ run }: { run: RunDetail }) {
   return (
     <header class="page-head">
       <div>
@@ -67,7 +67,7 @@ function RunHead({ run }: { run: Run }) {
   );
 }
 
-function RunBody({ run, series, live }: { run: Run; series: Series; live: ReturnType<typeof useRun>["live"] }) {
+function RunBody({ run, series, live }: { run: RunDetail; series: Series; live: ReturnType<typeof useRun>["live"] }) {
   const names = run.names.join("\n");
   const { groups, others } = useMemo(() => plan(run.kind, run.names), [run.kind, names]);
   const isWorld = run.kind === "world";
@@ -105,7 +105,7 @@ function RunBody({ run, series, live }: { run: Run; series: Series; live: Return
   );
 }
 
-function Tiles({ run }: { run: Run }) {
+function Tiles({ run }: { run: RunDetail }) {
   const { latest } = run;
   const left = timeLeft(run);
   const opponents = run.names.filter((name) => name.startsWith("wins against "));
@@ -135,13 +135,13 @@ function Tiles({ run }: { run: Run }) {
   );
 }
 
-function randomNote(run: Run): string | undefined {
+function randomNote(run: RunDetail): string | undefined {
   const random = run.random_return;
   if (!random?.length) return undefined;
   return `random: ${number(random.reduce((sum, value) => sum + value, 0) / random.length)}`;
 }
 
-function PlannedChart({ chart, series, run }: { chart: ChartPlan; series: Series; run: Run }) {
+function PlannedChart({ chart, series, run }: { chart: ChartPlan; series: Series; run: RunDetail }) {
   const own = chart.names.map((name) => series[name]);
   const lines = useMemo(() => {
     const lines: Line[] = chart.names.map((name, i) => {
@@ -157,7 +157,7 @@ function PlannedChart({ chart, series, run }: { chart: ChartPlan; series: Series
 }
 
 /** What agents get that act at random: the line to beat. */
-function randomLines(run: Run, lines: Line[]): Line[] {
+function randomLines(run: RunDetail, lines: Line[]): Line[] {
   const random = run.random_return;
   const points = lines[0]?.points ?? [];
   if (!random || points.length < 2) return [];
@@ -220,7 +220,7 @@ function Ladder({ players }: { players: LadderPlayer[] }) {
   );
 }
 
-function Others({ charts, series, run }: { charts: ChartPlan[]; series: Series; run: Run }) {
+function Others({ charts, series, run }: { charts: ChartPlan[]; series: Series; run: RunDetail }) {
   const [open, setOpen] = useState(false);
   if (charts.length === 0) return null;
   return (

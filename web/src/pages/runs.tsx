@@ -1,6 +1,6 @@
 /** All runs at a glance, and the curves of some of them side by side. */
 import { useState } from "preact/hooks";
-import type { RunRow } from "../api";
+import type { RunList, RunRow } from "../api";
 import { ago, count, duration, short } from "../format";
 import { useEvents } from "../loading";
 import { link, replace } from "../router";
@@ -10,7 +10,7 @@ import { Compare } from "./compare";
 export function RunsPage({ query }: { query: URLSearchParams }) {
   const [runs, setRuns] = useState<RunRow[] | null>(null);
   const connection = useEvents("runs/stream", {
-    runs: (data: { runs: RunRow[] }) => setRuns(data.runs),
+    runs: (data: RunList) => setRuns(data.runs),
   });
   if (runs === null) {
     return (

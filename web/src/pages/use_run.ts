@@ -1,13 +1,13 @@
 /** A run as it is now: its numbers, its curves and its games in play, kept up to date. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type ApiError, get, type LiveGame, path, type Run, type Series, type Update } from "../api";
+import { type ApiError, get, type LiveGame, type LiveUpdate, path, type RunDetail, type RunUpdate, type Series, type SeriesAnswer } from "../api";
 import { type Connection, useEvents } from "../loading";
 
 const POINTS = 300;
 const REFRESH_MS = 60_000; // the stream may skip points of a fast run; the series has them
 
 export interface RunState {
-  run: Run | null;
+  run: RunDetail | null;
   series: Series;
   live: LiveGame[];
   error: ApiError | null;
@@ -16,7 +16,7 @@ export interface RunState {
 }
 
 export function useRun(name: string): RunState {
-  const [run, setRun] = useState<Run | null>(null);
+  const [run, setRun] = useState<RunDetail | null>(null);
   const [series, setSeries] = useState<Series>({});
   const [live, setLive] = useState<LiveGame[]>([]);
   const [error, setError] = useState<ApiError | null>(null);
@@ -44,7 +44,7 @@ export function useRun(name: string): RunState {
   const connection = useEvents(
     error ? null : `${path("runs", name)}/stream`,
     {
-      update: (update: Update) => {
+      update: (update: RunUpdate) => {
         const names = Object.keys(update.latest).sort().join("\n");
         const back = update.row.steps < known.current.steps; // resumed from an earlier checkpoint
         const old = Date.now() - known.current.at > REFRESH_MS;
@@ -56,7 +56,7 @@ export function useRun(name: string): RunState {
         setRun((old) => old && { ...old, ...update.row, latest: update.latest, workers: update.workers, events: update.events });
         setSeries((old) => extended(old, update));
       },
-      live: (data: { games: LiveGame[] }) => setLive(data.games),
+      live: (data: LiveUpdate) => setLive(data.games),
     },
     () => {
       if (opened.current) reload(); // what came while the stream was closed
@@ -66,18 +66,17 @@ export function useRun(name: string): RunState {
   return { run, series, live, error, connection, reload };
 }
 
-async function load(name: string, signal: AbortSignal): Promise<{ run: Run; series: Series }> {
-  const run = await get<Run>(path("runs", name), signal);
+async function load(name: string, signal: AbortSignal): Promise<{ run: RunDetail; series: Series }> {
+  const run = await get<RunDetail>(path("runs", name), signal);
   if (run.names.length === 0) return { run, series: {} };
   const query = new URLSearchParams(run.names.map((metric) => ["name", metric]));
   query.set("points", String(POINTS));
-  const { series } = await get<{ series: Series }>(`${path("runs", name, "series")}?${query}`, signal);
+  const { series } = await get<SeriesAnswer>(`${path("runs", name, "series")}?${query}`, signal);
   return { run, series };
 }
 
 /** The curves with the newest values at their ends; those without news stay the same object. */
-function extended(series: Series, { latest, latest_steps }: Update): Series {
-  if (!latest_steps) return series;
+function extended(series: Series, { latest, latest_steps }: RunUpdate): Series {
   let changed: Series | null = null;
   for (const [name, points] of Object.entries(series)) {
     const step = latest_steps[name];

@@ -1,10 +1,10 @@
 /** The moves of a game; the one that is shown stays in sight. */
 import { useEffect, useRef } from "preact/hooks";
-import type { Move } from "../api";
+import type { MoveText } from "../api";
 import { settings, useStore } from "../store";
 
 interface Props {
-  moves: Move[];
+  moves: MoveText[];
   ply: number;
   onChoose: (ply: number) => void;
 }

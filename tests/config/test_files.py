@@ -1,0 +1,73 @@
+"""Writing a file: the old one or the new one is there, and nothing else."""
+
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from keisei.files import replace_file
+
+
+def test_a_file_is_made_and_replaced_and_nothing_is_left_beside_it(tmp_path):
+    path = tmp_path / "file"
+    for data in (b"old", b"the new one", memoryview(b"")):
+        replace_file(path, data)
+        assert path.read_bytes() == data
+        assert list(tmp_path.iterdir()) == [path]
+
+
+def test_when_writing_fails_the_old_file_stays_and_nothing_is_left_beside_it(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with pytest.raises(TypeError):
+        replace_file(path, "not bytes")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_when_renaming_fails_nothing_is_left_beside_it(tmp_path):
+    folder = tmp_path / "folder"
+    (folder / "full").mkdir(parents=True)
+    with pytest.raises(OSError, match="folder"):
+        replace_file(folder, b"new")
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_the_data_is_synced_before_the_rename_and_the_folder_after_it(tmp_path, monkeypatch):
+    done = []
+
+    def watched(name, what):
+        call = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *given: (done.append(what(*given)), call(*given)))
+
+    watched("fsync", lambda fd: "folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "data")
+    watched("replace", lambda *_: "rename")
+    replace_file(tmp_path / "file", b"new")
+    assert done == ["data", "rename", "folder"]
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from keisei.files import replace_file
+
+while True:
+    for letter in (b"a", b"b"):
+        replace_file(Path(sys.argv[1]), letter * 1_000_000)
+        print(flush=True)
+"""
+
+
+def test_a_reader_never_sees_half_a_file_even_if_the_writer_is_killed(tmp_path):
+    path = tmp_path / "file"
+    command = [sys.executable, "-c", WRITER, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+        try:
+            for _ in range(20):
+                assert writer.stdout.readline()
+                assert path.read_bytes() in (b"a" * 1_000_000, b"b" * 1_000_000)
+        finally:
+            writer.kill()
+    assert path.read_bytes() in (b"a" * 1_000_000, b"b" * 1_000_000)

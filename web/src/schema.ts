@@ -1,0 +1,319 @@
+/** What the server sends and takes. Made from keisei/web/schema.py by `make web`: do not edit. */
+
+/** A checkpoint file of a run. */
+export interface Checkpoint {
+  file: string;
+  steps: number;
+}
+
+/** Seconds left for the game, and for this move (byoyomi included) of who is to move. */
+export interface ClockNow {
+  black: number;
+  white: number;
+  byoyomi: number;
+  running: "black" | "white" | null;
+  left: number | null;
+}
+
+/** Seconds for the game, and then for each move. */
+export interface ClockSettings {
+  main?: number;
+  byoyomi?: number;
+}
+
+/** A rating above the random player's, with its 95 % interval. */
+export interface Elo {
+  rating: number;
+  low: number;
+  high: number;
+}
+
+/** An episode of a world. */
+export interface Episode {
+  height: number;
+  width: number;
+  legend: Array<LegendEntry>;
+  agents: number;
+  agent_colors: Array<string>;
+  turns: number;
+  frames: Array<Frame>;
+  returns: Array<number>;
+}
+
+/** A turn: the lowest and the uppermost thing of each cell, the agents, what each got. */
+export interface Frame {
+  ground: Array<Array<number>>;
+  cells: Array<Array<number>>;
+  agents: Array<[number, number, string | null]>;
+  rewards: Array<number>;
+}
+
+/** A game with all its positions; values are Black's, one for each position. */
+export interface GameDetail {
+  id: number;
+  step: number;
+  time: number;
+  kind: string;
+  black: string;
+  white: string;
+  winner: "black" | "white" | null;
+  reason: string;
+  length: number;
+  has_record: boolean;
+  positions: Array<Position>;
+  moves: Array<MoveText>;
+  values: Array<number | null>;
+}
+
+/** Some games of a run, newest first; `reasons` are those of all its games. */
+export interface GameList {
+  total: number;
+  games: Array<GameRow>;
+  reasons: Array<string>;
+}
+
+/** A game of a run. */
+export interface GameRow {
+  id: number;
+  step: number;
+  time: number;
+  kind: string;
+  black: string;
+  white: string;
+  winner: "black" | "white" | null;
+  reason: string;
+  length: number;
+  has_record: boolean;
+}
+
+/** A start position with fewer pieces for White, who moves first. */
+export interface Handicap {
+  name: string;
+  label: string;
+  sfen: string;
+}
+
+/** What the agent would play in the human's place; `value` is Black's. */
+export interface Hint {
+  top: Array<TopMove>;
+  value: number | null;
+}
+
+/** What this server is. */
+export interface Info {
+  version: string;
+  handicaps: Array<Handicap>;
+  token_required: boolean;
+}
+
+/** The ratings of `keisei ladder`, strongest first. */
+export interface Ladder {
+  players: Array<LadderPlayer>;
+}
+
+/** A player of the run's ladder. */
+export interface LadderPlayer {
+  name: string;
+  rating: number;
+  low: number;
+  high: number;
+  games: number;
+  steps: number | null;
+  cpu_hours: number | null;
+}
+
+/** What a number in a frame's cells means. */
+export interface LegendEntry {
+  name: string;
+  color: string;
+  symbol: string;
+  shape: "square" | "circle" | "diamond";
+  layer: number;
+}
+
+/** A game that is being played now; values are Black's, from -1 to 1, by number of moves. */
+export interface LiveGame {
+  game: number;
+  position: Position;
+  move_number: number;
+  top: Array<TopMove>;
+  values: Array<[number, number]>;
+}
+
+/** The games being played now: the data of a `live` event. */
+export interface LiveUpdate {
+  games: Array<LiveGame>;
+}
+
+/** A move of the human. */
+export interface MoveRequest {
+  move: string;
+}
+
+/** A move as programs and as people write it. */
+export interface MoveText {
+  usi: string;
+  western: string;
+  japanese: string;
+}
+
+/** A game to begin; `start` is "startpos", a handicap's name or a SFEN. */
+export interface NewGame {
+  player: string;
+  side?: "black" | "white";
+  nodes?: number;
+  start?: string;
+  clock?: ClockSettings | null;
+}
+
+/** Nothing more to say. */
+export interface NoBody {
+}
+
+/** A game against a human. */
+export interface PlayedGame {
+  id: string;
+  player: string;
+  label: string;
+  side: "black" | "white";
+  nodes: number;
+  position: Position;
+  legal: Array<string>;
+  moves: Array<MoveText>;
+  positions: Array<Position>;
+  values: Array<number | null>;
+  your_turn: boolean;
+  result: Result | null;
+  clock: ClockNow | null;
+}
+
+/** Everybody to play against. */
+export interface PlayerList {
+  players: Array<PlayerRow>;
+}
+
+/** Somebody to play against. */
+export interface PlayerRow {
+  id: string;
+  label: string;
+  steps: number | null;
+}
+
+/** All that is needed to draw a board. */
+export interface Position {
+  sfen: string;
+  turn: "black" | "white";
+  check: boolean;
+  last: string | null;
+}
+
+/** A position, and what may be played in it. */
+export interface PositionAnswer {
+  position: Position;
+  legal: Array<string>;
+}
+
+/** Why a request was refused or failed, in one sentence. */
+export interface Problem {
+  detail: string;
+}
+
+/** How a game ended; `text` says it to the human. */
+export interface Result {
+  winner: "black" | "white" | null;
+  reason: string;
+  text: string;
+}
+
+/** A run with everything but its curves and games. */
+export interface RunDetail {
+  name: string;
+  kind: "shogi" | "world";
+  state: "training" | "stopped" | "finished" | "broken";
+  error: string | null;
+  world: string | null;
+  steps: number;
+  total_steps: number | null;
+  steps_per_s: number | null;
+  games: number | null;
+  elo: Elo | null;
+  return: number | null;
+  started: number | null;
+  updated: number | null;
+  config: string;
+  names: Array<string>;
+  latest: Record<string, number | null>;
+  latest_steps: Record<string, number>;
+  checkpoints: Array<Checkpoint>;
+  workers: Array<WorkerRow>;
+  events: Array<RunEvent>;
+  ladder: Ladder | null;
+  random_return: Array<number> | null;
+  agents: number | null;
+}
+
+/** Something that happened in a run. */
+export interface RunEvent {
+  time: number;
+  level: string;
+  message: string;
+}
+
+/** All runs of the folder. */
+export interface RunList {
+  runs: Array<RunRow>;
+}
+
+/** A run in the list. */
+export interface RunRow {
+  name: string;
+  kind: "shogi" | "world";
+  state: "training" | "stopped" | "finished" | "broken";
+  error: string | null;
+  world: string | null;
+  steps: number;
+  total_steps: number | null;
+  steps_per_s: number | null;
+  games: number | null;
+  elo: Elo | null;
+  return: number | null;
+  started: number | null;
+  updated: number | null;
+}
+
+/** What is new in a run: the data of an `update` event. */
+export interface RunUpdate {
+  row: RunRow;
+  latest: Record<string, number | null>;
+  latest_steps: Record<string, number>;
+  workers: Array<WorkerRow>;
+  events: Array<RunEvent>;
+}
+
+/** Curves: (step, value) pairs by the metric's name; no value: it was not a number. */
+export interface SeriesAnswer {
+  series: Record<string, Array<[number, number | null]>>;
+}
+
+/** A move that the network considers. */
+export interface TopMove {
+  move: string;
+  western: string;
+  japanese: string;
+  probability: number;
+  value: number | null;
+}
+
+/** A worker of a run, and what it does with its time (shares from 0 to 1). */
+export interface WorkerRow {
+  worker: number;
+  state: string;
+  busy: number;
+  waiting: number;
+  syncing: number;
+  restarts: number;
+  lag: number;
+  steps_per_s: number;
+  memory_mb: number | null;
+  node: string | null;
+}
