@@ -137,6 +137,25 @@ def evaluate(
 
 
 @app.command()
+def rate(
+    player: Annotated[str, typer.Argument(help="RUN, FILE.pt, RUN,nodes=400, RUN,seconds=1, ...")],
+    width: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(help="Of the 95 % interval: 80 if not given, 120 with search.", min=1),
+    ] = None,
+    minutes: Annotated[float, typer.Option(help="To play at most.", min=0)] = 30.0,
+    seed: Annotated[int, typer.Option(help="Of the players and the order of openings.")] = 1,
+    json: JsonFile = None,
+    ray: Ray = None,
+) -> None:
+    """Say how strong a player is, in Elo on the yardstick; a network alone and with search."""
+    from keisei.evaluation.rate_report import run_rate
+
+    with readable_errors():
+        run_rate(player, width, minutes, seed, json, ray)
+
+
+@app.command()
 def ladder(
     run: Annotated[str, typer.Argument(help="A run, by name or folder.")],
     checkpoints: Annotated[int, typer.Option(help="How many of the run's to rate.", min=1)] = 8,
@@ -144,7 +163,7 @@ def ladder(
         Optional[list[int]],  # noqa: UP045
         typer.Option(help="Rate the newest one with a search of so many nodes, too."),
     ] = None,
-    games: Annotated[int, typer.Option(help="To play at most.", min=2)] = 600,
+    games: Annotated[int, typer.Option(help="To play at most.", min=2)] = 5000,
     minutes: Annotated[float, typer.Option(help="To play at most.", min=0)] = 10.0,
     watch: Annotated[
         bool, typer.Option(help="Beside a training, at low priority: rate what comes new.")
@@ -152,7 +171,7 @@ def ladder(
     runs_dir: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
     ray: Ray = None,
 ) -> None:
-    """Rate a run's checkpoints and reference players by Elo, the random player being 0."""
+    """Rate a run's checkpoints by Elo on the yardstick, where the random player is 0."""
     from keisei.evaluation.ladder import LadderSettings
     from keisei.evaluation.ladder_report import run_ladder
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from keisei.errors import KeiseiError
-from keisei.evaluation.evaluate import MatchSettings, evaluate, play_on_cluster
+from keisei.evaluation.evaluate import MatchSettings, evaluate, play_batch, play_in_batches
 from keisei.evaluation.ladder import Entry, Ladder, LadderSettings, climb
 from keisei.pool import open_ray_pool
 from keisei.worlds.sweep import sweep
@@ -27,7 +27,8 @@ def test_a_match_on_the_cluster_has_every_opening_with_both_colours_and_repeats_
 
 
 def play(settings):
-    *_, result = play_on_cluster("greedy", "random", settings, "auto")
+    with open_ray_pool("auto", play_batch) as pool:
+        *_, result = play_in_batches("greedy", "random", settings, pool)
     return result
 
 
@@ -51,8 +52,9 @@ def test_a_ladder_on_the_cluster_puts_players_in_their_order(tmp_path):
 
 def test_an_error_of_the_work_is_the_same_error_here():
     settings = MatchSettings(games=2, at_once=2)
-    with pytest.raises(KeiseiError, match="no run 'nobody'"):
-        list(play_on_cluster("nobody", "random", settings, "auto"))
+    with open_ray_pool("auto", play_batch) as pool:
+        with pytest.raises(KeiseiError, match="no run 'nobody'"):
+            list(play_in_batches("nobody", "random", settings, pool))
     with open_ray_pool("auto", fail) as pool:
         pool.submit(1, "it cannot be done")
         with pytest.raises(KeiseiError, match=r"^it cannot be done$"):
