@@ -6,18 +6,19 @@ import argparse
 import os
 import queue
 import signal
+import sys
 import threading
 from multiprocessing.connection import Connection
 from typing import Any
-
-import torch
-
-from keisei.core.runtime import keep_freed_memory
 
 
 def serve(connection: Connection) -> None:
     """Do one piece of work after another; what goes wrong is the answer."""
     function = connection.recv()
+    if "torch" in sys.modules:  # it came with the function; other work need not wait for it
+        from keisei.core.runtime import keep_freed_memory
+
+        keep_freed_memory()
     work: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
     # Another thread listens, so that work for a parent that is gone ends at once.
     threading.Thread(target=_listen, args=(connection, work), daemon=True).start()
@@ -44,8 +45,6 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--connection", type=int)
     fds = parser.parse_args()
-    torch.set_num_threads(1)
-    keep_freed_memory()
     serve(Connection(fds.connection))
 
 

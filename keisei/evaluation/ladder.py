@@ -40,7 +40,7 @@ class Ladder:
 
     entries: dict[str, Entry] = field(default_factory=dict)
     results: dict[tuple[str, str], Pentanomial] = field(default_factory=dict)
-    yardstick: Yardstick = field(default_factory=load_yardstick)
+    yardstick: Yardstick = field(default_factory=lambda: load_yardstick())
 
     @classmethod
     def load(cls, path: Path) -> Ladder:
