@@ -142,8 +142,9 @@ def measure(
     while todo := [c for c in candidates if not c.is_done(yardstick)]:
         tasks = [(c, r, games) for c in todo for r, games in next_opponents(c, yardstick)]
         for candidate, reference, games in sorted(tasks, key=lambda task: -task[1].seconds):
+            games = int(min(games, games_left // 2 * 2))
             games_left -= games
-            if time.monotonic() >= until or games_left < 0:
+            if time.monotonic() >= until or not games:
                 count(pool.finished(wait_for_all=True))
                 return
             # The whole match of the two, of which this is the next batch.

@@ -51,8 +51,6 @@ def run_rate(
             measure(candidates, yardstick, pool, seed, begin + 60 * minutes, tell=tell)
     except KeyboardInterrupt:
         stopped = True
-        if not any(candidate.games for candidate in candidates):
-            raise
     for candidate in candidates:
         if candidate.games:
             show(candidate, yardstick, console)

@@ -1,8 +1,19 @@
-"""Games between players whose strength is known."""
+"""Games between players whose strength is known, and a small yardstick."""
 
 import numpy as np
 
 from keisei.evaluation.statistics import score_of_elo
+from keisei.evaluation.yardstick import Reference, Yardstick
+
+# Three quick players, with about the ratings that they have on the real one.
+QUICK = Yardstick(
+    [
+        Reference("random", "random", 0.0, 0.0, 100, 0.1),
+        Reference("mix", "greedy,random=60", 650.0, 20.0, 100, 0.1),
+        Reference("greedy", "greedy", 1450.0, 20.0, 100, 0.1),
+    ],
+    made="today",
+)
 
 
 def simulate_pairs(rng, elo, pairs, draws=0.3, one_sided=0.3):

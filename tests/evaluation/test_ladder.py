@@ -9,15 +9,8 @@ from keisei.evaluation.ladder import Entry, Ladder, LadderSettings, climb, find_
 from keisei.evaluation.ladder_report import draw, run_ladder, table
 from keisei.evaluation.openings import load_openings
 from keisei.evaluation.yardstick import Reference, Yardstick
+from tests.evaluation.simulated import QUICK
 
-# Three quick references, with about the ratings that they have on the real one.
-SMALL = Yardstick(
-    [
-        Reference("random", "random", 0.0, 0.0, 100, 0.1),
-        Reference("mix", "greedy,random=60", 650.0, 20.0, 100, 0.1),
-        Reference("greedy", "greedy", 1450.0, 20.0, 100, 0.1),
-    ]
-)
 OURS = [
     Entry("weak", "greedy,random=85", steps=0, cpu_hours=0.0),
     Entry("strong", "greedy,random=35", steps=100, cpu_hours=1.0),
@@ -32,7 +25,7 @@ def one_core(monkeypatch):
 
 @pytest.fixture
 def ladder():
-    return Ladder(yardstick=SMALL)
+    return Ladder(yardstick=QUICK)
 
 
 def test_the_ladder_rates_a_run_between_the_references_which_stay_where_they_are(ladder, tmp_path):
@@ -47,7 +40,7 @@ def test_a_stored_ladder_goes_on_where_it_was(ladder, tmp_path):
     path = tmp_path / "ladder.json"
     climb(ladder, OURS, LadderSettings(games=48, minutes=1), path)
     again = Ladder.load(path)
-    again.yardstick = SMALL
+    again.yardstick = QUICK
     before = again.games_of("strong")
     stored = {r["name"]: r["elo"] for r in json.loads(path.read_text())["ratings"]}
     assert again.ratings()["strong"].elo == pytest.approx(stored["strong"])
@@ -109,7 +102,7 @@ def test_checkpoints_are_in_the_pool_with_what_went_into_them(run):
 
 
 def test_the_command_stores_ratings_and_draws_a_picture(run, monkeypatch, capsys):
-    monkeypatch.setattr("keisei.evaluation.ladder.load_yardstick", lambda: SMALL)
+    monkeypatch.setattr("keisei.evaluation.ladder.load_yardstick", lambda: QUICK)
     settings = LadderSettings(checkpoints=2, games=16, minutes=1)
     run_ladder(str(run.folder), run.folder.parent, settings, watch=False)
     assert (run.folder / "ladder.png").read_bytes()[:4] == b"\x89PNG"

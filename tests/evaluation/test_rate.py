@@ -12,7 +12,7 @@ from keisei.evaluation.rate import Candidate, measure, next_opponents, off_scale
 from keisei.evaluation.rate_report import run_rate
 from keisei.evaluation.yardstick import Reference, Yardstick, check_engines, load_yardstick
 from keisei.pool import Pool
-from tests.evaluation.simulated import simulate_pairs
+from tests.evaluation.simulated import QUICK, simulate_pairs
 
 
 @dataclass
@@ -103,13 +103,6 @@ def test_a_player_beyond_the_ends_of_the_yardstick_is_not_played_for_ever(elo, s
     assert off_scale(player.rating(yardstick), yardstick).startswith(said)
 
 
-QUICK = [
-    Reference("random", "random", 0.0, 0.0, 100, 0.1),
-    Reference("mix", "greedy,random=60", 650.0, 20.0, 100, 0.1),
-    Reference("greedy", "greedy", 1450.0, 20.0, 100, 0.1),
-]
-
-
 @pytest.fixture
 def one_core(monkeypatch):
     """Games are played in this process: others take seconds to start."""
@@ -119,7 +112,7 @@ def one_core(monkeypatch):
 @pytest.mark.usefixtures("one_core")
 def test_the_command_shows_and_writes_the_rating_and_the_opponents(tmp_path, capsys):
     file = tmp_path / "new" / "rating.json"
-    run_rate("greedy,random=75", 250, json_file=file, yardstick=Yardstick(QUICK, made="today"))
+    run_rate("greedy,random=75", 250, json_file=file, yardstick=QUICK)
     shown = capsys.readouterr().out
     for word in ("greedy with 75% random moves: Elo", "95 % interval", "expected", "today"):
         assert word in shown
@@ -141,7 +134,7 @@ def test_a_network_is_rated_by_its_policy_alone_and_with_search(run, bad_engine,
 @pytest.mark.usefixtures("one_core")
 def test_without_engines_it_says_what_is_missing_above(capsys):
     strong = Reference("strong", "usi:no-such-engine,go=depth 1", 3000.0, 20.0, 100, 0.1)
-    run_rate("greedy,random=75", 2000, yardstick=Yardstick([*QUICK, strong]))
+    run_rate("greedy,random=75", 2000, yardstick=Yardstick([*QUICK.references, strong]))
     shown = " ".join(capsys.readouterr().out.split())
     assert "not installed: no-such-engine" in shown
     assert "above greedy (1450) there is none to rate by" in shown
@@ -154,7 +147,7 @@ def test_another_version_of_an_engine_than_the_one_that_was_rated_is_named(
     script.write_text(f"#!/bin/sh\nexec {shlex.join(bad_engine('resigns'))}\n")
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    check_engines(Yardstick(QUICK, versions={"some-engine": "Some Engine 1.0"}))
+    check_engines(Yardstick(QUICK.references, versions={"some-engine": "Some Engine 1.0"}))
     assert "some-engine is some-engine here; its ratings are of Some Engine 1.0" in caplog.text
 
 
