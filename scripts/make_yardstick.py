@@ -2,6 +2,7 @@
 
     python scripts/make_yardstick.py play games.jsonl   # until Ctrl-C; goes on where it was
     python scripts/make_yardstick.py fit games.jsonl    # writes keisei/evaluation/yardstick.json
+    python scripts/make_yardstick.py draw docs/images/yardstick.png
 
 Pairs with an open result play, neighbours most of all. Results are appended to the file batch by
 batch. The pairings of HELD_OUT are played but not fitted: `fit` says whether the ratings predict
@@ -29,7 +30,16 @@ from keisei.evaluation.match import MatchResult
 from keisei.evaluation.pairs import Pentanomial
 from keisei.evaluation.ratings import SCALE, Rating, rate
 from keisei.evaluation.statistics import score_of_elo, summarise
-from keisei.evaluation.yardstick import ANCHOR, FILE, Reference, find_engine, identify, placed
+from keisei.evaluation.yardstick import (
+    ANCHOR,
+    FILE,
+    Reference,
+    find_engine,
+    identify,
+    load_yardstick,
+    placed,
+)
+from keisei.figures import save_figure
 from keisei.pool import open_process_pool
 
 Pair = tuple[str, str]
@@ -307,14 +317,52 @@ def report(games: Games, references: list[Reference], misfit: float) -> None:
             )
 
 
+COLUMNS = {  # by what the player's name begins with
+    "random and greedy": ("random", "greedy"),
+    "our networks": ("shipped", "quick"),
+    "Fairy-Stockfish": ("fairy",),
+    "gpsshogi": ("gpsshogi",),
+}
+
+
+def draw(path: Path) -> None:
+    """The references on the scale, a column for each kind."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 11), dpi=100, layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    references = load_yardstick().references
+    step = references[-1].elo / 75  # of the labels, which must not overlap
+    for at, (title, beginnings) in enumerate(COLUMNS.items()):
+        below = -np.inf
+        axes.text(at, references[-1].elo + 5 * step, title, fontsize=13, fontweight="bold")
+        for reference in references:
+            if reference.name.startswith(beginnings):
+                below = max(reference.elo, below + step)
+                color = f"C{at}"
+                axes.errorbar(at, reference.elo, reference.error, color=color, marker="o", ms=4)
+                axes.plot([at, at + 0.08], [reference.elo, below], color=color, lw=0.7)
+                axes.text(at + 0.1, below, reference.name, va="center", fontsize=9)
+    axes.set_xlim(-0.15, len(COLUMNS))
+    axes.set_xticks([])
+    axes.set_ylabel("Elo above the random player, with the 95 % interval", fontsize=11)
+    axes.grid(axis="y", color="#e4e4e4", lw=0.8)
+    axes.spines[:].set_visible(False)
+    save_figure(figure, path)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["play", "fit"])
+    parser.add_argument("what", choices=["play", "fit", "draw"])
     parser.add_argument("file", type=Path)
     parser.add_argument("--hours", type=float, default=24)
     options = parser.parse_args()
     if options.what == "play":
         os.nice(19)
         play(options.file, options.hours)
-    else:
+    elif options.what == "fit":
         fit(options.file)
+    else:
+        draw(options.file)
