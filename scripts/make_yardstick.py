@@ -46,7 +46,7 @@ Pair = tuple[str, str]
 
 BATCH = 16
 NEAR = 450.0  # Elo; whose ratings are farther apart than this say little about each other
-ENOUGH = 400  # games of a pair; more are played only when nothing else is left to do
+ENOUGH = 240  # games of a pair; more are played only when nothing else is left to do
 FAIRY = "usi:fairy-stockfish,Hash=1"
 GPS = "usi:gpsusi,Thread=1,BookDepth=0,go=byoyomi 10000,LimitDepth=4"
 OUTPUT = Path(__file__).parents[1] / "keisei" / "evaluation" / FILE
@@ -70,59 +70,41 @@ POOL: dict[str, tuple[str, float]] = {
     **mixtures(
         "greedy",
         "greedy",
-        {
-            88: 130,
-            75: 330,
-            65: 500,
-            57: 680,
-            50: 860,
-            42: 950,
-            34: 1050,
-            25: 1246,
-            12: 1350,
-            0: 1445,
-        },
+        {88: 130, 75: 330, 65: 500, 57: 680, 50: 860, 42: 950, 34: 1050, 25: 1246, 0: 1445},
     ),
-    **mixtures(
-        "fairy -20", f"{FAIRY},go=depth 1,Skill Level=-20", {70: 250, 50: 460, 25: 700, 0: 900}
-    ),
+    **mixtures("fairy -20", f"{FAIRY},go=depth 1,Skill Level=-20", {50: 460, 0: 900}),
     **{
         f"fairy {level}": (f"{FAIRY},go=depth 1,Skill Level={level}", guess)
-        for level, guess in {-15: 980, -10: 1052, -5: 1400, 0: 2000, 5: 2400, 10: 2800}.items()
+        for level, guess in {-10: 1052, -5: 1400, 0: 3000}.items()
     },
     **mixtures(
         "fairy d1",
         f"{FAIRY},go=depth 1",
-        {70: 900, 60: 1200, 50: 1500, 42: 1750, 35: 2000, 30: 2200, 25: 2470, 20: 2600, 15: 2750}
+        {70: 700, 60: 1100, 50: 1400, 42: 1750, 35: 2000, 30: 2200, 25: 2470, 20: 2600, 15: 2750}
         | {10: 2900, 5: 3100, 0: 3300},
     ),
     **{
         f"fairy d{depth}": (f"{FAIRY},go=depth {depth}", guess)
-        for depth, guess in {2: 3450, 3: 3650, 4: 3900, 5: 4100, 6: 4300, 7: 4500, 8: 4700}.items()
+        for depth, guess in {2: 3450, 3: 3650, 4: 3900, 5: 4100, 6: 4300, 8: 4700}.items()
     },
     **{
         f"fairy {nodes} nodes": (f"{FAIRY},go=nodes {nodes}", guess)
-        for nodes, guess in {300: 3400, 1000: 3800, 5000: 4200, 20000: 4600}.items()
+        for nodes, guess in {1000: 3800, 5000: 4200}.items()
     },
-    **mixtures("gpsshogi d4", GPS, {30: 2500, 15: 3200, 7: 3800, 0: 4500}),
+    "gpsshogi d4": (GPS, 4500),
     **mixtures("shipped", "shipped", {45: 900, 30: 1200, 15: 1550, 0: 1864}),
     **{
         f"shipped, {nodes} nodes": (f"shipped,nodes={nodes}", guess)
-        for nodes, guess in {8: 1900, 25: 2000, 100: 2200, 400: 2470}.items()
+        for nodes, guess in {25: 2000, 100: 2200}.items()
     },
     **{
         name: (name, guess)
-        for name, guess in {"quick-131072": 600, "quick-262144": 1200, "quick-524288": 1500}.items()
+        for name, guess in {"quick-131072": 600, "quick-262144": 1400, "quick-524288": 1600}.items()
     },
-    **{
-        f"{name}, 100 nodes": (f"{name},nodes=100", guess)
-        for name, guess in {
-            "quick-131072": 1000,
-            "quick-262144": 1600,
-            "quick-524288": 2000,
-        }.items()
-    },
+    "quick-524288, 100 nodes": ("quick-524288,nodes=100", 2100),
 }
+# Seconds of a game that the slow ones take, before any is measured.
+SLOW = {"gpsshogi d4": 5.0, "100 nodes": 1.5, "25 nodes": 0.4, "d8": 3.0, "d6": 1.0, "d5": 0.5}
 
 
 class Games:
@@ -168,7 +150,8 @@ class Games:
 
     def cost(self, one: str, two: str) -> float:
         """Seconds of a game."""
-        return self.seconds.get((one, two), self.seconds.get((two, one), 0.5))
+        guess = 0.2 + sum(cost for end, cost in SLOW.items() for n in (one, two) if n.endswith(end))
+        return self.seconds.get((one, two), self.seconds.get((two, one), guess))
 
     def quickest(self, name: str) -> float:
         """Seconds of a game against the opponent with whom it is quickest."""
