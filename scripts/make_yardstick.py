@@ -67,41 +67,30 @@ def mixtures(name: str, player: str, guesses: Mapping[int, float]) -> dict[str, 
 # By name: the player, and a first guess of its rating, which says whom it meets at first.
 POOL: dict[str, tuple[str, float]] = {
     ANCHOR: ("random", 0),
-    **mixtures(
-        "greedy",
-        "greedy",
-        {88: 130, 75: 330, 65: 500, 57: 680, 50: 860, 42: 950, 34: 1050, 25: 1246, 0: 1445},
-    ),
-    **mixtures("fairy -20", f"{FAIRY},go=depth 1,Skill Level=-20", {50: 460, 0: 900}),
-    **{
-        f"fairy {level}": (f"{FAIRY},go=depth 1,Skill Level={level}", guess)
-        for level, guess in {-10: 1052, -5: 1400, 0: 3000}.items()
-    },
+    **mixtures("greedy", "greedy", {88: 140, 82: 240, 75: 350, 65: 480, 50: 650, 34: 850, 0: 1150}),
+    "fairy -20": (f"{FAIRY},go=depth 1,Skill Level=-20", 700),
+    "fairy 0": (f"{FAIRY},go=depth 1,Skill Level=0", 2300),
     **mixtures(
         "fairy d1",
         f"{FAIRY},go=depth 1",
-        {70: 700, 60: 1100, 50: 1400, 42: 1750, 35: 2000, 30: 2200, 25: 2470, 20: 2600, 15: 2750}
-        | {10: 2900, 5: 3100, 0: 3300},
+        {50: 1100, 42: 1550, 30: 1800, 20: 1950, 10: 2200, 5: 2300, 2: 2450, 0: 2600},
     ),
     **{
         f"fairy d{depth}": (f"{FAIRY},go=depth {depth}", guess)
-        for depth, guess in {2: 3450, 3: 3650, 4: 3900, 5: 4100, 6: 4300, 8: 4700}.items()
+        for depth, guess in {2: 2800, 3: 2930, 4: 3080, 5: 3220, 6: 3380, 8: 3600}.items()
     },
-    **{
-        f"fairy {nodes} nodes": (f"{FAIRY},go=nodes {nodes}", guess)
-        for nodes, guess in {1000: 3800, 5000: 4200}.items()
-    },
-    "gpsshogi d4": (GPS, 4500),
-    **mixtures("shipped", "shipped", {45: 900, 30: 1200, 15: 1550, 0: 1864}),
+    "fairy 1000 nodes": (f"{FAIRY},go=nodes 1000", 3050),
+    "gpsshogi d4": (GPS, 3500),
+    **mixtures("shipped", "shipped", {30: 1200, 15: 1450, 0: 1650}),
     **{
         f"shipped, {nodes} nodes": (f"shipped,nodes={nodes}", guess)
-        for nodes, guess in {25: 2000, 100: 2200}.items()
+        for nodes, guess in {25: 1750, 100: 1900}.items()
     },
     **{
         name: (name, guess)
-        for name, guess in {"quick-131072": 600, "quick-262144": 1400, "quick-524288": 1600}.items()
+        for name, guess in {"quick-131072": 400, "quick-262144": 700, "quick-524288": 950}.items()
     },
-    "quick-524288, 100 nodes": ("quick-524288,nodes=100", 2100),
+    "quick-524288, 100 nodes": ("quick-524288,nodes=100", 1500),
 }
 # Seconds of a game that the slow ones take, before any is measured.
 SLOW = {"gpsshogi d4": 5.0, "100 nodes": 1.5, "25 nodes": 0.4, "d8": 3.0, "d6": 1.0, "d5": 0.5}
