@@ -90,7 +90,6 @@ POOL: dict[str, tuple[str, float]] = {
         name: (name, guess)
         for name, guess in {"quick-131072": 400, "quick-262144": 700, "quick-524288": 950}.items()
     },
-    "quick-524288, 100 nodes": ("quick-524288,nodes=100", 1500),
 }
 # Seconds of a game that the slow ones take, before any is measured.
 SLOW = {"gpsshogi d4": 5.0, "100 nodes": 1.5, "25 nodes": 0.4, "d8": 3.0, "d6": 1.0, "d5": 0.5}
@@ -171,7 +170,7 @@ def choose(games: Games, begun: Counter[Pair]) -> Pair:
             return 0.0
         near = {1: 3.0, 2: 1.5, 3: 1.5}.get(to - at, 1.0) * score_of_elo(gap) * score_of_elo(-gap)
         rest = 0.05 if played >= ENOUGH else 1.0
-        return float(rest * near / (played + BATCH) / np.sqrt(max(games.cost(one, two), 0.05)))
+        return float(rest * near / (played + BATCH) / max(games.cost(one, two), 0.1) ** 0.8)
 
     pairs = [(at, to) for at in range(len(order)) for to in range(at + 1, len(order))]
     at, to = max(pairs, key=lambda pair: worth(*pair))

@@ -166,10 +166,10 @@ def climb(
     references = {reference.name: reference for reference in ladder.yardstick.references}
     for entry in entries:
         ladder.entries[entry.name] = entry
-    candidates = [
-        Candidate(e.name, resolve(e.contestant), settings.width, ladder.results_of(e.name))
-        for e in entries
-    ]
+    candidates = []
+    for entry in entries:
+        met = {name: r for name, r in ladder.results_of(entry.name).items() if name in references}
+        candidates.append(Candidate(entry.name, resolve(entry.contestant), settings.width, met))
 
     def count(name: str, reference: str, result: MatchResult) -> None:
         player = references[reference].player

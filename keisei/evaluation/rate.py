@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ OPPONENTS, GAMES = 10, 16  # of each later round, at most
 OPEN = 0.1  # a result is open when either side may hope for this score
 MOST_GAMES = 2000
 _OVERHEAD = 0.2  # seconds of a game that any player takes
+_ME = "?"  # while it is rated: a reference may have the same name
 
 Task = tuple[str, str]  # the player and the reference
 Play = Callable[[str, str, MatchSettings, int], MatchResult]
@@ -49,11 +50,10 @@ class Candidate:
     def rating(self, yardstick: Yardstick) -> Rating:
         """Its rating by the references that it met; they are taken as exact."""
         ratings = yardstick.ratings
-        met = {(self.name, r): pairs for r, pairs in self.results.items() if r in ratings}
+        met = {(_ME, r): pairs for r, pairs in self.results.items() if r in ratings}
         if not any(pairs.pairs for pairs in met.values()):
             return Rating(self.name, 0.0, -np.inf, np.inf, 0)
-        frozen = {name: elo for name, elo in ratings.items() if name != self.name}
-        return rate(met, frozen, yardstick.misfit)[self.name]
+        return replace(rate(met, ratings, yardstick.misfit)[_ME], name=self.name)
 
     def add(self, reference: str, result: Pentanomial) -> None:
         """Count more games."""
@@ -65,7 +65,7 @@ class Candidate:
         return (
             rating.width <= self.goal
             or self.games >= MOST_GAMES
-            or (self.games >= 2 * GAMES and off_scale(rating, yardstick) is not None)
+            or (self.games >= 6 * GAMES and off_scale(rating, yardstick) is not None)
         )
 
 
@@ -147,9 +147,9 @@ def measure(
             if time.monotonic() >= until or not games:
                 count(pool.finished(wait_for_all=True))
                 return
-            # The whole match of the two, of which this is the next batch.
-            match = MatchSettings(games=MOST_GAMES, seed=seed, at_once=games)
-            begin = round(candidate.results.get(reference.name, Pentanomial()).games)
+            # Of an endless match between the two, this is the next batch.
+            match = MatchSettings(games=10**6, seed=seed, at_once=games)
+            begin = 2 * int(candidate.results.get(reference.name, Pentanomial()).pairs)
             key = candidate.name, reference.name
             pool.submit(key, candidate.player, reference.player, match, begin)
             count(pool.finished())

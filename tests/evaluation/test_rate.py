@@ -94,6 +94,13 @@ def test_opponents_are_those_whose_result_is_open_and_quick_ones_before_slow_one
     assert order == ["quick", "slow"]
 
 
+def test_a_reference_can_be_rated_itself():
+    yardstick = yardstick_of([0, 200, 400])
+    player = Candidate("200", "200")
+    measure([player], yardstick, simulated_pool(np.random.default_rng(1)))
+    assert player.rating(yardstick).elo == pytest.approx(200, abs=60)
+
+
 @pytest.mark.parametrize(("elo", "said"), [(2500, "stronger than 1000"), (-1500, "weaker than 0")])
 def test_a_player_beyond_the_ends_of_the_yardstick_is_not_played_for_ever(elo, said):
     yardstick = yardstick_of([0, 500, 1000])
