@@ -147,6 +147,25 @@ def evaluate(
 
 
 @app.command()
+def rate(
+    player: Annotated[str, typer.Argument(help="RUN, FILE.pt, RUN,nodes=400, RUN,seconds=1, ...")],
+    width: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(help="Of the 95 % interval: 80 if not given, 120 with search.", min=1),
+    ] = None,
+    minutes: Annotated[float, typer.Option(help="To play at most.", min=0)] = 30.0,
+    seed: Annotated[int, typer.Option(help="Of the players and the order of openings.")] = 1,
+    json: JsonFile = None,
+    ray: Ray = None,
+) -> None:
+    """Say how strong a player is, in Elo on the yardstick; a network alone and with search."""
+    from keisei.evaluation.rate_report import run_rate
+
+    with readable_errors():
+        run_rate(player, width, minutes, seed, json, ray)
+
+
+@app.command()
 def ladder(
     run: Annotated[str, typer.Argument(help="A run: its name or folder.")],
     checkpoints: Annotated[int, typer.Option(help="Checkpoints of the run to rate.", min=1)] = 8,
@@ -154,7 +173,7 @@ def ladder(
         Optional[list[int]],  # noqa: UP045
         typer.Option(help="Also rate the newest checkpoint with this many search nodes per move."),
     ] = None,
-    games: Annotated[int, typer.Option(help="Play at most this many games.", min=2)] = 600,
+    games: Annotated[int, typer.Option(help="Play at most this many games.", min=2)] = 5000,
     minutes: Annotated[float, typer.Option(help="Play for at most this long.", min=0)] = 10.0,
     watch: Annotated[
         bool,
@@ -163,7 +182,7 @@ def ladder(
     runs_dir: Annotated[Path, typer.Option(help="The folder with all runs.")] = Path("runs"),
     ray: Ray = None,
 ) -> None:
-    """Rate a run's checkpoints and reference players by Elo; the random player is 0."""
+    """Rate a run's checkpoints by Elo on the yardstick, where the random player is 0."""
     from keisei.evaluation.ladder import LadderSettings
     from keisei.evaluation.ladder_report import run_ladder
 

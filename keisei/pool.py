@@ -1,17 +1,23 @@
-"""Many independent pieces of work: one after another here, or side by side on a Ray cluster."""
+"""Many independent pieces of work: one after another, in processes, or on a Ray cluster."""
 
 from __future__ import annotations
 
+import subprocess
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
+from keisei.config_schema import cores
 from keisei.errors import KeiseiError
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
 
-RETRIES = 2  # of a piece of work whose node was lost
+RETRIES = 2  # of a piece of work whose process or node was lost
+_MESSAGE_TIMEOUT = 60.0  # seconds to pass a message on, once it is begun
 
 
 class Pool(Generic[Key, Result]):
@@ -35,6 +41,115 @@ class Pool(Generic[Key, Result]):
         """Results as they come, until there is a place for more work (or until all are done)."""
         while self._results:
             yield self._results.pop(0)
+
+
+@dataclass
+class _Piece:
+    """Work, and how often a process died over it."""
+
+    key: Any
+    arguments: tuple[Any, ...]
+    deaths: int = 0
+
+
+class ProcessPool(Pool[Key, Result]):
+    """Does the work in processes of this machine, one for each core, with one thread each.
+
+    `function` must be one that can be pickled. What a process was doing when it died is done again,
+    by another.
+    """
+
+    def __init__(self, function: Callable[..., Result], processes: int) -> None:
+        super().__init__(function)
+        self._places = processes
+        self._waiting: deque[_Piece] = deque()
+        self._working: dict[Connection, tuple[subprocess.Popen[bytes], _Piece]] = {}
+        self._idle: list[tuple[Connection, subprocess.Popen[bytes]]] = []
+
+    def submit(self, key: Key, *arguments: Any) -> None:
+        """Have a piece of work done; its result comes with `key`."""
+        self._waiting.append(_Piece(key, arguments))
+        self._hand_out()
+
+    def finished(self, wait_for_all: bool = False) -> Iterator[tuple[Key, Result]]:
+        """Results as they come, until there is a place for more work (or until all are done)."""
+        while self._working and (wait_for_all or len(self._working) >= self._places):
+            for connection in wait(list(self._working), timeout=10.0):
+                assert isinstance(connection, Connection)
+                process, piece = self._working.pop(connection)
+                try:
+                    result = connection.recv()
+                except (EOFError, OSError):
+                    self._bury(connection, process, piece)
+                    self._hand_out()
+                    continue
+                self._idle.append((connection, process))
+                self._hand_out()
+                if isinstance(result, Exception):
+                    raise result
+                yield piece.key, result
+
+    def _hand_out(self) -> None:
+        while self._waiting and len(self._working) < self._places:
+            connection, process = self._idle.pop() if self._idle else self._start()
+            piece = self._waiting.popleft()
+            self._working[connection] = process, piece
+            with suppress(OSError):  # it is dead, as the next look at its connection will show
+                connection.send(piece.arguments)
+
+    def _start(self) -> tuple[Connection, subprocess.Popen[bytes]]:
+        from keisei.training.parallel.worker_communicator import start_process
+
+        process, connection = start_process(
+            "keisei.pool_worker", {}, _MESSAGE_TIMEOUT, own_session=False
+        )
+        connection.send(self._function)
+        return connection, process
+
+    def _bury(
+        self, connection: Connection, process: subprocess.Popen[bytes], piece: _Piece
+    ) -> None:
+        from keisei.training.parallel.worker_communicator import describe_exit
+
+        code = _end(process, connection)
+        piece.deaths += 1
+        if piece.deaths > RETRIES:
+            raise KeiseiError(
+                f"processes died {piece.deaths} times over the same piece of work, "
+                f"the last one by {describe_exit(code)}"
+            )
+        self._waiting.appendleft(piece)
+
+    def close(self) -> None:
+        """End the processes, whatever they do."""
+        for connection, (process, _) in self._working.items():
+            _end(process, connection)
+        for connection, process in self._idle:
+            _end(process, connection)
+        self._working, self._idle = {}, []
+        self._waiting.clear()
+
+
+def _end(process: subprocess.Popen[bytes], connection: Connection) -> int:
+    connection.close()
+    process.kill()
+    return process.wait(timeout=10)
+
+
+@contextmanager
+def open_process_pool(
+    function: Callable[..., Result], pieces: int = 10**6
+) -> Iterator[Pool[Any, Result]]:
+    """A pool for so many pieces of work, with one process for each core; one process is this."""
+    processes = min(cores(), pieces)
+    if processes == 1:
+        yield Pool(function)
+        return
+    pool: ProcessPool[Any, Result] = ProcessPool(function, processes)
+    try:
+        yield pool
+    finally:
+        pool.close()
 
 
 class RayPool(Pool[Key, Result]):

@@ -12,7 +12,7 @@ from keisei.config_schema import ModelConfig
 from keisei.core.learner import build_network
 from keisei.core.policy import Policy, evaluate
 from keisei.errors import KeiseiError
-from keisei.models import SHIPPED, SHIPPED_PATH
+from keisei.models import NETWORKS
 from keisei.training.checkpoint import CheckpointStore, load_checkpoint, save_checkpoint
 from keisei.training.run import Run
 
@@ -49,9 +49,9 @@ def load_trained(path: Path) -> Trained:
 
 
 def find_checkpoint(name: str, runs_dir: Path = Path("runs")) -> Path:
-    """The checkpoint file that `name` means: a file, the newest of a run, or the shipped one."""
-    if name == SHIPPED:
-        return SHIPPED_PATH
+    """The file that `name` means: a file, the newest of a run, or one that comes with Keisei."""
+    if name in NETWORKS:
+        return NETWORKS[name]
     path = Path(name)
     if path.suffix == ".pt" or path.is_file():
         if not path.is_file():

@@ -53,13 +53,14 @@ class WorkerLine:
 
 
 def start_process(
-    module: str, descriptors: dict[str, list[int]], timeout: float
+    module: str, descriptors: dict[str, list[int]], timeout: float, own_session: bool = True
 ) -> tuple[subprocess.Popen[bytes], Connection]:
     """Start a module of Keisei as a process that inherits the descriptors, with a pipe to it.
 
     It gets them as options, and its end of the pipe as `--connection`. A plain process, not
     `multiprocessing`: nothing is forked, and the user's main module is not imported a second time,
-    so scripts need no `if __name__ == "__main__"`.
+    so scripts need no `if __name__ == "__main__"`. In a session of its own, Ctrl-C reaches the
+    parent alone; in the parent's, Ctrl-Z and the parent's priority reach it, too.
     """
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -75,7 +76,7 @@ def start_process(
             stdin=subprocess.DEVNULL,
             # One thread each, told before PyTorch is loaded; waiting threads must not spin.
             env={**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"},
-            start_new_session=True,  # Ctrl-C reaches the parent alone
+            start_new_session=own_session,
         )
         return process, Connection(ours.detach())
 
