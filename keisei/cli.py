@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
 from keisei import __version__, configs
-from keisei.cli_worlds import Ray, worlds
+from keisei.cli_common import JsonFile, Ray, readable_errors
+from keisei.cli_worlds import worlds
 from keisei.errors import KeiseiError
 from keisei.models import SHIPPED
 
@@ -24,10 +23,6 @@ app = typer.Typer(
 benchmark = typer.Typer(help="Measure speed on this machine; compare the ratios within one run.")
 app.add_typer(benchmark, name="benchmark", no_args_is_help=True)
 app.add_typer(worlds, name="worlds", no_args_is_help=True)
-
-JsonFile = Annotated[
-    Optional[Path], typer.Option("--json", help="Also write the results to this file.")  # noqa: UP045
-]
 
 
 def _show_version(wanted: bool) -> None:
@@ -219,7 +214,7 @@ def export(
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write: NAME.pt.")],
 ) -> None:
     """Save just the network, in half precision: a small file to share and play against."""
-    from keisei.training.trained import export_network, find_checkpoint
+    from keisei.trained import export_network, find_checkpoint
 
     with readable_errors():
         export_network(find_checkpoint(network), output)
@@ -265,19 +260,6 @@ def serve(
 
     with readable_errors():
         run_server(runs, host, port, open_browser, tuple(allow_host or ()))
-
-
-@contextlib.contextmanager
-def readable_errors() -> Iterator[None]:
-    """Show errors that a user can fix as one line on stderr with exit code 2, no traceback."""
-    try:
-        yield
-    except (KeiseiError, OSError) as error:
-        said = str(error)
-        if isinstance(error, OSError) and error.filename is not None:  # without Python's [Errno 2]
-            said = f"{error.filename}: {error.strerror}"
-        typer.secho(f"keisei: {said}", fg=typer.colors.RED, err=True)
-        raise typer.Exit(2) from None
 
 
 @benchmark.command("env")

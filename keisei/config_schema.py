@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, Optional, get_args
@@ -16,6 +15,7 @@ import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from keisei import configs
+from keisei.processes.machine import cores
 from keisei.settings import (
     ConfigError,
     Section,
@@ -95,11 +95,6 @@ class ModelConfig(Section):
     policy_head: Literal["from_to", "flat"] = Field(
         "from_to", description="from_to scores moves by their squares; flat is one linear layer."
     )
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class ParallelConfig(Section):

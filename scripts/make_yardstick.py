@@ -40,7 +40,7 @@ from keisei.evaluation.yardstick import (
     placed,
 )
 from keisei.figures import save_figure
-from keisei.pool import open_process_pool
+from keisei.processes.pool import open_process_pool
 
 Pair = tuple[str, str]
 

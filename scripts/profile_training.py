@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 from keisei.config_schema import load_config
+from keisei.runs.run import Run
 from keisei.settings import to_yaml
-from keisei.training.run import Run
 from keisei.training.trainer import Trainer
 
 

@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from keisei.config_schema import cores
+from keisei.processes.machine import cores
 from keisei.shogi.features import NUM_PLANES
 
 _THREADS = torch.get_num_threads()
 
 Forward = Callable[[Tensor], tuple[Tensor, Tensor]]
-
-
-def keep_freed_memory() -> None:
-    """Let the process keep the memory it frees, for its next allocation (glibc only).
-
-    By default glibc gives the megabytes of every layer back to the system and takes them anew,
-    page by page, a moment later: a tenth to a fifth of the time of a small network.
-    """
-    libc: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
-    if hasattr(libc, "mallopt"):
-        libc.mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
-        libc.mallopt(-3, 1 << 25)  # M_MMAP_THRESHOLD: the most that glibc allows
 
 
 def share_cores(busy: int) -> None:

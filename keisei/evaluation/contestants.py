@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from keisei.config_schema import cores
 from keisei.core.policy import Policy
 from keisei.errors import KeiseiError
 from keisei.evaluation.players import (
@@ -34,8 +33,9 @@ from keisei.evaluation.players import (
     SearchPlayer,
 )
 from keisei.evaluation.usi_player import UsiPlayer
+from keisei.processes.machine import cores
 from keisei.shogi.rules import DEFAULT_MOVE_LIMIT
-from keisei.training.trained import find_checkpoint, load_trained
+from keisei.trained import find_checkpoint, load_trained
 from keisei.usi.protocol import read_go
 
 GRACE = 60.0  # seconds that an engine may be late, or think where its `go` says no time

@@ -17,7 +17,7 @@ from keisei.evaluation.match import MatchResult, play_match
 from keisei.evaluation.openings import load_openings
 from keisei.evaluation.pairs import Pentanomial
 from keisei.evaluation.statistics import Sprt, summarise
-from keisei.pool import Pool, open_process_pool, open_ray_pool
+from keisei.processes.pool import Pool, open_process_pool, open_ray_pool
 from keisei.shogi.records import write_record
 from keisei.shogi.rules import DEFAULT_MOVE_LIMIT
 

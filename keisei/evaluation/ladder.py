@@ -18,10 +18,10 @@ from keisei.evaluation.rate import Candidate, measure
 from keisei.evaluation.ratings import Rating, rate
 from keisei.evaluation.yardstick import ANCHOR, Yardstick, load_yardstick
 from keisei.files import replace_file
-from keisei.pool import open_process_pool, open_ray_pool
-from keisei.training.checkpoint import CheckpointStore
-from keisei.training.run import Run
-from keisei.training.trained import load_trained
+from keisei.processes.pool import open_process_pool, open_ray_pool
+from keisei.runs.checkpoint import CheckpointStore
+from keisei.runs.run import Run
+from keisei.trained import load_trained
 
 
 @dataclass

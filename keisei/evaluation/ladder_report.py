@@ -13,7 +13,7 @@ from rich.table import Table
 from keisei.evaluation.ladder import Ladder, LadderSettings, climb, find_entries
 from keisei.evaluation.ratings import Rating, ranked
 from keisei.figures import save_figure
-from keisei.training.run import Run, is_training
+from keisei.runs.run import Run, is_training
 
 _POLL = 15.0  # seconds between two looks for a new checkpoint
 _COLORS = ("#2563a8", "#d9772b", "#3f9b5f", "#8455a8", "#c8553d")

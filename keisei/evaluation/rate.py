@@ -20,7 +20,7 @@ from keisei.evaluation.pairs import Pentanomial, join
 from keisei.evaluation.ratings import SCALE, Rating, rate
 from keisei.evaluation.statistics import score_of_elo
 from keisei.evaluation.yardstick import Reference, Yardstick
-from keisei.pool import Pool
+from keisei.processes.pool import Pool
 
 FIRST_OPPONENTS, FIRST_GAMES = 10, 4  # the round that finds out where on the scale to look
 OPPONENTS, GAMES = 10, 16  # of each later round, at most

@@ -16,7 +16,7 @@ from keisei.evaluation.match import MatchResult
 from keisei.evaluation.rate import Candidate, measure, off_scale
 from keisei.evaluation.statistics import score_of_elo
 from keisei.evaluation.yardstick import Yardstick, check_engines, load_yardstick
-from keisei.pool import open_process_pool, open_ray_pool
+from keisei.processes.pool import open_process_pool, open_ray_pool
 
 NODES = 100  # of the search that a network is rated with besides its policy alone
 WIDTH, SEARCH_WIDTH = 80.0, 120.0  # of the interval; searching takes ten times as long

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keisei.evaluation.match import MatchGame, MatchResult
+from keisei.runs.metrics import MetricsStore, TensorBoardWriter
 from keisei.shogi import FinishedGame
 from keisei.shogi.records import GameRecord, write_record
-from keisei.training.metrics import MetricsStore, TensorBoardWriter
 from keisei.training.parallel.statistics import worker_rows
 
 if TYPE_CHECKING:

@@ -23,11 +23,11 @@ from rich.text import Text
 
 from keisei.config_schema import DisplayConfig, LoggingConfig
 from keisei.evaluation.match import MatchResult
+from keisei.runs.metrics import MetricsError, MetricsReader
 from keisei.shogi import FinishedGame
 from keisei.shogi.board_text import board_text
 from keisei.training.callbacks import Callback
 from keisei.training.live_panels import LEARNING, Shares, View, clock, draw, number, percent
-from keisei.training.metrics import MetricsError, MetricsReader
 from keisei.training.trainer import Trainer
 
 USUAL = Path(LoggingConfig().runs_dir)  # where commands look for a run by its name

@@ -14,17 +14,17 @@ from keisei.core.learner import Metrics, make_learner
 from keisei.core.rollout import Rollout
 from keisei.evaluation.match import MatchResult, play_match
 from keisei.evaluation.players import GreedyPlayer, Player, PolicyPlayer, RandomPlayer
+from keisei.runs.checkpoint import CheckpointStore
+from keisei.runs.run import Run
+from keisei.runs.trace import Trace
 from keisei.settings import to_yaml
 from keisei.shogi import FinishedGame, ShogiGame
 from keisei.shogi.vector_shogi import moves_in_state
 from keisei.training.callbacks import Callback
-from keisei.training.checkpoint import CheckpointStore
 from keisei.training.live_games import LiveGames
 from keisei.training.parallel import BaseManager, ParallelError, SerialManager, make_manager
 from keisei.training.parallel.statistics import score_metrics
 from keisei.training.progress import Progress
-from keisei.training.run import Run
-from keisei.training.trace import Trace
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ import time
 import psutil
 import pytest
 
+from keisei.processes.ray_cluster import cluster
 from keisei.training.parallel import make_manager
-from keisei.training.parallel.ray_cluster import cluster
 from tests.parallel.conftest import SMALL, are_gone, make
 from tests.processes import STDOUT, Process
 

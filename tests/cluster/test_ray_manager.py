@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from keisei.config_schema import load_config
+from keisei.selfplay.plan import UpdatePlan
 from keisei.settings import ConfigError
 from keisei.training.parallel import ParallelError, ParallelManager, make_manager
 from keisei.training.parallel.model_sync import pack_weights, unpack_weights
-from keisei.training.parallel.ray_cluster import fit_to_cluster
+from keisei.training.parallel.ray_sizing import fit_to_cluster
 from keisei.training.parallel.statistics import worker_metrics
-from keisei.training.plan import UpdatePlan
 from tests.parallel.conftest import are_gone, assert_same_bytes, make, pids, serial_rounds
 
 pytestmark = pytest.mark.usefixtures("own_cluster")

@@ -8,7 +8,7 @@ import pytest
 from keisei.errors import KeiseiError
 from keisei.evaluation.evaluate import MatchSettings, evaluate, play_batch, play_in_batches
 from keisei.evaluation.ladder import Entry, Ladder, LadderSettings, climb
-from keisei.pool import open_ray_pool
+from keisei.processes.pool import open_ray_pool
 from keisei.worlds.sweep import sweep
 from tests.evaluation.simulated import QUICK
 

@@ -8,8 +8,8 @@ from keisei.core.learner import DivergedError
 from keisei.core.neural_network import PRESETS, ActorCriticResTower
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.rollout import empty_rollout
+from keisei.selfplay.shard import SelfPlayShard
 from keisei.shogi import NUM_ACTIONS, ShogiGame
-from keisei.training.shard import SelfPlayShard
 
 
 def filled(agent, games=4, steps=16):

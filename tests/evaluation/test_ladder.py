@@ -20,7 +20,7 @@ OURS = [
 @pytest.fixture(autouse=True)
 def one_core(monkeypatch):
     """Games are played in this process: others take seconds to start."""
-    monkeypatch.setattr("keisei.pool.cores", lambda: 1)
+    monkeypatch.setattr("keisei.processes.pool.cores", lambda: 1)
 
 
 @pytest.fixture

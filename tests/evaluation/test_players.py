@@ -25,11 +25,11 @@ from keisei.evaluation.players import (
 )
 from keisei.evaluation.statistics import Sprt
 from keisei.evaluation.usi_player import UsiPlayer
-from keisei.pool import Pool
+from keisei.processes.pool import Pool
 from keisei.shogi import ShogiGame, VectorShogi
 from keisei.shogi.features import REPETITIONS
 from keisei.shogi.records import read_record
-from keisei.training.trained import find_checkpoint, load_trained
+from keisei.trained import find_checkpoint, load_trained
 from keisei.usi.client import EngineError, UsiClient
 from tests.search.test_search import by_material
 

@@ -10,7 +10,7 @@ import pytest
 from keisei.errors import KeiseiError
 from keisei.evaluation.evaluate import MatchSettings, play_batch, play_in_batches
 from keisei.evaluation.statistics import Sprt
-from keisei.pool import Pool, ProcessPool
+from keisei.processes.pool import Pool, ProcessPool
 from tests.evaluation.work import die, die_at_first, fail
 
 
@@ -53,7 +53,7 @@ def test_an_error_in_a_process_is_the_same_error_here(pool, tmp_path):
 
 def test_processes_end_with_a_parent_that_is_killed():
     script = (
-        "from keisei.pool import ProcessPool; import time\n"
+        "from keisei.processes.pool import ProcessPool; import time\n"
         "pool = ProcessPool(time.sleep, 1)\n"
         "pool.submit('a', 600)\n"
         "print(next(iter(pool._working.values()))[0].pid, flush=True)\n"

@@ -11,7 +11,7 @@ from keisei.evaluation.pairs import Pentanomial
 from keisei.evaluation.rate import Candidate, measure, next_opponents, off_scale
 from keisei.evaluation.rate_report import run_rate
 from keisei.evaluation.yardstick import Reference, Yardstick, check_engines, load_yardstick
-from keisei.pool import Pool
+from keisei.processes.pool import Pool
 from tests.evaluation.simulated import QUICK, simulate_pairs
 
 
@@ -113,7 +113,7 @@ def test_a_player_beyond_the_ends_of_the_yardstick_is_not_played_for_ever(elo, s
 @pytest.fixture
 def one_core(monkeypatch):
     """Games are played in this process: others take seconds to start."""
-    monkeypatch.setattr("keisei.pool.cores", lambda: 1)
+    monkeypatch.setattr("keisei.processes.pool.cores", lambda: 1)
 
 
 @pytest.mark.usefixtures("one_core")

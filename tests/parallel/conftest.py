@@ -7,8 +7,8 @@ import pytest
 from keisei.config_schema import load_config
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.rollout import Rollout
-from keisei.training.plan import UpdatePlan
-from keisei.training.shard import make_shard, new_rollout
+from keisei.selfplay.plan import UpdatePlan
+from keisei.selfplay.shard import make_shard, new_rollout
 
 SMALL = [
     "model.depth=1",

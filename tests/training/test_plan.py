@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from keisei.training.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
+from keisei.selfplay.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
 
 
 def play(plan, playing, order, games=lambda shard, number: 0):

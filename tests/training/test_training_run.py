@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from keisei.config_schema import load_config
+from keisei.runs.checkpoint import CheckpointStore, load_checkpoint
+from keisei.runs.metrics import MetricsReader
+from keisei.runs.run import Run
 from keisei.settings import to_yaml
 from keisei.shogi import ShogiGame
 from keisei.shogi.records import read_record
 from keisei.training.callbacks import Callback, RecordMetrics
-from keisei.training.checkpoint import CheckpointStore, load_checkpoint
-from keisei.training.metrics import MetricsReader
-from keisei.training.run import Run
 from keisei.training.trainer import Trainer
 from keisei.training.training_loop_manager import TrainingLoopManager
 from tests.training.conftest import (
@@ -161,7 +161,7 @@ def test_closing_the_terminal_saves_and_stops(keisei, tmp_path):
 def test_a_terminal_may_hang_up_twice_and_under_nohup_nobody_listens(before, requested):
     code = f"""
 import signal
-from keisei.training.stopping import Stopper
+from keisei.runs.stopping import Stopper
 signal.signal(signal.SIGHUP, signal.{before})
 with Stopper() as stopper:
     for _ in range(2):

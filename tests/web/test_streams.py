@@ -5,8 +5,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+from keisei.runs.metrics import MetricsStore
 from keisei.training.callbacks import RecordMetrics
-from keisei.training.metrics import MetricsStore
 from keisei.web import events
 from keisei.web.runs import RunsFolder
 from tests.web.conftest import serving, trainer_of

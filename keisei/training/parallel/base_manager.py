@@ -12,11 +12,11 @@ from keisei.config_schema import AppConfig
 from keisei.core.learner import Learner
 from keisei.core.rollout import Rollout
 from keisei.core.runtime import share_cores
+from keisei.runs.trace import Trace
+from keisei.selfplay.plan import ParallelError
 from keisei.shogi import FinishedGame
 from keisei.training.parallel.experience_collector import Finished
 from keisei.training.parallel.statistics import worker_metrics
-from keisei.training.plan import ParallelError
-from keisei.training.trace import Trace
 
 START_TIMEOUT = 120.0
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from keisei.config_schema import AppConfig
 from keisei.core.rollout import Rollout
+from keisei.processes.shared_memory import SharedArrays
+from keisei.selfplay.plan import Tally
 from keisei.shogi import FinishedGame
 from keisei.training.parallel.messages import RolloutDone
-from keisei.training.parallel.shared_memory import SharedArrays
 from keisei.training.parallel.slots import poison, rollout_in, slot_layout
-from keisei.training.plan import Tally
 
 # Tests set it: whoever reads what nobody wrote then sees that it is no number.
 POISON_SLOTS = bool(os.environ.get("KEISEI_POISON_SLOTS"))

@@ -10,13 +10,13 @@ from typing import Any
 from keisei.config_schema import AppConfig
 from keisei.core.learner import Learner
 from keisei.core.runtime import share_cores
+from keisei.runs.trace import Trace
+from keisei.selfplay.plan import ParallelError, UpdatePlan
 from keisei.training.parallel.base_manager import BaseManager
 from keisei.training.parallel.experience_collector import Finished
 from keisei.training.parallel.statistics import statistics
 from keisei.training.parallel.supervisor import Supervisor
 from keisei.training.parallel.worker_communicator import WorkerLine
-from keisei.training.plan import ParallelError, UpdatePlan
-from keisei.training.trace import Trace
 
 
 class ParallelManager(BaseManager):

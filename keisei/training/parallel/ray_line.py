@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 import keisei
+from keisei.selfplay.plan import ParallelError
 from keisei.training.parallel.worker_status import ACTIVITIES
-from keisei.training.plan import ParallelError
 
 
 @dataclass

@@ -15,7 +15,17 @@ from typing import Any
 from keisei.config_schema import AppConfig
 from keisei.core.learner import Learner
 from keisei.core.runtime import share_cores
-from keisei.training.opponents import opponent_of_shard
+from keisei.processes.ray_cluster import (
+    ClusterError,
+    cluster,
+    cluster_cpus,
+    cluster_nodes,
+    import_ray,
+    store_use,
+)
+from keisei.runs.trace import Trace
+from keisei.selfplay.opponents import opponent_of_shard
+from keisei.selfplay.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
 from keisei.training.parallel.base_manager import (
     START_TIMEOUT,
     BaseManager,
@@ -23,19 +33,10 @@ from keisei.training.parallel.base_manager import (
 from keisei.training.parallel.experience_collector import ExperienceCollector, Finished
 from keisei.training.parallel.messages import RolloutDone
 from keisei.training.parallel.model_sync import pack_weights
-from keisei.training.parallel.ray_cluster import (
-    cluster,
-    cluster_cpus,
-    cluster_nodes,
-    import_ray,
-    store_bytes,
-    store_use,
-)
 from keisei.training.parallel.ray_line import RayLine, Work, check_versions, describe
+from keisei.training.parallel.ray_sizing import store_bytes
 from keisei.training.parallel.ray_statistics import ray_statistics
 from keisei.training.parallel.ray_worker import RayWorker, clock_offset
-from keisei.training.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
-from keisei.training.trace import Trace
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +94,9 @@ class RayManager(BaseManager):
                 self._add(index)
             self._wait_for(self._possible())
             self._share_cores()
+        except ClusterError as error:
+            self.shutdown()
+            raise ParallelError(str(error)) from error
         except BaseException:
             self.shutdown()
             raise

@@ -10,13 +10,13 @@ from typing import Any
 from keisei.config_schema import AppConfig
 from keisei.core.learner import Learner
 from keisei.core.runtime import one_thread
-from keisei.training.opponents import Opponent
+from keisei.runs.trace import Trace
+from keisei.selfplay.opponents import Opponent
+from keisei.selfplay.plan import UpdatePlan
+from keisei.selfplay.shard import SelfPlayShard, make_shard, new_rollout
 from keisei.training.parallel.base_manager import BaseManager
 from keisei.training.parallel.experience_collector import ExperienceCollector, Finished
 from keisei.training.parallel.messages import RolloutDone
-from keisei.training.plan import UpdatePlan
-from keisei.training.shard import SelfPlayShard, make_shard, new_rollout
-from keisei.training.trace import Trace
 
 
 class SerialManager(BaseManager):

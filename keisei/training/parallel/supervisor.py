@@ -20,7 +20,11 @@ from keisei.config_schema import AppConfig
 from keisei.core.learner import Learner, build_network, choose_device
 from keisei.core.runtime import tracing_pays
 from keisei.errors import KeiseiError
-from keisei.training.opponents import opponent_of_shard
+from keisei.processes.line import describe_exit
+from keisei.processes.shared_memory import SharedArrays
+from keisei.runs.trace import Trace
+from keisei.selfplay.opponents import opponent_of_shard
+from keisei.selfplay.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
 from keisei.training.parallel.base_manager import START_TIMEOUT
 from keisei.training.parallel.central_policy import request_layout
 from keisei.training.parallel.experience_collector import ExperienceCollector
@@ -34,18 +38,14 @@ from keisei.training.parallel.messages import (
     Welcome,
 )
 from keisei.training.parallel.model_sync import ModelSynchronizer, pack_weights
-from keisei.training.parallel.shared_memory import SharedArrays
 from keisei.training.parallel.slots import slots_needed
 from keisei.training.parallel.worker_communicator import (
     INFERENCE,
     WorkerCommunicator,
     WorkerLine,
-    describe_exit,
     start_worker,
 )
 from keisei.training.parallel.worker_status import status_layout
-from keisei.training.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
-from keisei.training.trace import Trace
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ def serve(connection: Connection) -> None:
     """Do one piece of work after another; what goes wrong is the answer."""
     function = connection.recv()
     if "torch" in sys.modules:  # it came with the function; other work need not wait for it
-        from keisei.core.runtime import keep_freed_memory
+        from keisei.processes.machine import keep_freed_memory
 
         keep_freed_memory()
     work: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
-from keisei.config_schema import cores
 from keisei.errors import KeiseiError
+from keisei.processes.machine import cores
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
@@ -98,10 +98,10 @@ class ProcessPool(Pool[Key, Result]):
                 connection.send(piece.arguments)
 
     def _start(self) -> tuple[Connection, subprocess.Popen[bytes]]:
-        from keisei.training.parallel.worker_communicator import start_process
+        from keisei.processes.line import start_process
 
         process, connection = start_process(
-            "keisei.pool_worker", {}, _MESSAGE_TIMEOUT, own_session=False
+            "keisei.processes.pool_worker", {}, _MESSAGE_TIMEOUT, own_session=False
         )
         connection.send(self._function)
         return connection, process
@@ -109,7 +109,7 @@ class ProcessPool(Pool[Key, Result]):
     def _bury(
         self, connection: Connection, process: subprocess.Popen[bytes], piece: _Piece
     ) -> None:
-        from keisei.training.parallel.worker_communicator import describe_exit
+        from keisei.processes.line import describe_exit
 
         code = _end(process, connection)
         piece.deaths += 1
@@ -157,7 +157,7 @@ class RayPool(Pool[Key, Result]):
 
     def __init__(self, function: Callable[..., Result]) -> None:
         super().__init__(function)
-        from keisei.training.parallel.ray_cluster import cluster_cpus, import_ray
+        from keisei.processes.ray_cluster import cluster_cpus, import_ray
 
         self._ray = import_ray()
         self._places = max(cluster_cpus(), 1)
@@ -194,7 +194,7 @@ class RayPool(Pool[Key, Result]):
 @contextmanager
 def open_ray_pool(address: str, function: Callable[..., Result]) -> Iterator[RayPool[Any, Result]]:
     """A pool on the cluster at `address` (auto: one that runs here, else one for the time)."""
-    from keisei.training.parallel.ray_cluster import cluster
+    from keisei.processes.ray_cluster import cluster
 
     with cluster(address):
         yield RayPool(function)

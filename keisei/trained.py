@@ -13,8 +13,8 @@ from keisei.core.learner import build_network
 from keisei.core.policy import Policy, evaluate
 from keisei.errors import KeiseiError
 from keisei.models import NETWORKS
-from keisei.training.checkpoint import CheckpointStore, load_checkpoint, save_checkpoint
-from keisei.training.run import Run
+from keisei.runs.checkpoint import CheckpointStore, load_checkpoint, save_checkpoint
+from keisei.runs.run import Run
 
 
 @dataclass(frozen=True)

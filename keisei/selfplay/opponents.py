@@ -13,7 +13,7 @@ from keisei.config_schema import AppConfig
 from keisei.core.learner import build_network
 from keisei.core.policy import Policy, evaluate, uniform
 from keisei.errors import KeiseiError
-from keisei.training.checkpoint import CheckpointStore, load_checkpoint
+from keisei.runs.checkpoint import CheckpointStore, load_checkpoint
 
 log = logging.getLogger(__name__)
 
