@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from keisei.config_schema import ParallelConfig
 from keisei.errors import KeiseiError
+from keisei.parallel_config import ParallelConfig
 
 MAX_FAILED_STARTS = 3  # in a row; what fails so early will fail again
 MAX_SAME_GAMES = 2  # failures in a row of one shard, before it gets new games

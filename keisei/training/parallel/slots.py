@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from keisei.config_schema import AppConfig, ParallelConfig
+from keisei.config_schema import AppConfig
 from keisei.core.rollout import Rollout
+from keisei.parallel_config import ParallelConfig
 from keisei.processes.shared_memory import Layout, SharedArrays
 from keisei.shogi.features import OBSERVATION_BYTES
 
