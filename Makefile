@@ -17,11 +17,11 @@ train: $(RUNS)
 
 # All tests, as many at a time as there are cores.
 test: $(DEVELOPS)
-	$(BIN)/pytest -n logical --dist loadgroup
+	$(BIN)/pytest -n logical
 
 # What to run after each change: all but the tests that take seconds each.
 test-quick: $(DEVELOPS)
-	$(BIN)/pytest -n logical --dist loadgroup -m 'not slow'
+	$(BIN)/pytest -n logical -m 'not slow'
 
 # How much of the parallel part the tests run, workers included.
 coverage: $(DEVELOPS)

@@ -10,6 +10,23 @@ from tests.docs.pages import ROOT, blocks
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("KEISEI_POISON_SLOTS", "1")
 
+# Tests that one process runs, one after another: clusters of Ray would find each other, and the
+# pages of the docs share what a reader has made. (pytest-xdist's own groups do nothing under
+# pytest 9.2, which no longer reads the name that they write.)
+TOGETHER = ("tests/cluster/", "tests/docs/test_commands.py", "tests/web/browser/")
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """All other tests are given out one by one, to whichever process is free."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return next((group for group in TOGETHER if nodeid.startswith(group)), nodeid)
+
+    return Scheduling(config, log)
+
+
 HARVEST = blocks(ROOT / "docs/worlds/tutorial.md", "python")[0]
 
 

@@ -16,8 +16,6 @@ from tests.processes import STDOUT, Process
 
 from .conftest import STORE, add_node, kill_raylet, nodes
 
-pytestmark = pytest.mark.xdist_group("ray")
-
 SHORT = [f"--override={setting}" for setting in SMALL if "num_workers" not in setting]
 
 

@@ -13,7 +13,7 @@ from keisei.training.parallel.ray_cluster import fit_to_cluster
 from keisei.training.parallel.statistics import worker_metrics
 from tests.parallel.conftest import are_gone, assert_same_bytes, make, pids, serial_rounds
 
-pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.usefixtures("own_cluster")]
+pytestmark = pytest.mark.usefixtures("own_cluster")
 
 
 def ray_manager(*overrides):

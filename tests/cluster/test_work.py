@@ -11,7 +11,7 @@ from keisei.evaluation.ladder import Entry, Ladder, LadderSettings, climb
 from keisei.pool import open_ray_pool
 from keisei.worlds.sweep import sweep
 
-pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.usefixtures("own_cluster")]
+pytestmark = pytest.mark.usefixtures("own_cluster")
 
 
 def test_a_match_on_the_cluster_has_every_opening_with_both_colours_and_repeats_itself():

@@ -234,6 +234,18 @@ def test_a_terminal_gets_a_live_view_that_fits_and_ends_with_a_summary(tmp_path,
     assert received.rindex("\x1b[?25h") > received.rindex("\x1b[?25l")  # the cursor is back
 
 
+def test_the_next_steps_are_commands_as_they_work_in_this_terminal(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [".venv/bin/keisei", "train"])  # as `make train` starts it
+    config = load_config(overrides=TINY)
+    trainer = Trainer(config, Run.create(Path("runs"), "tiny", to_yaml(config)))
+    for path, command in ((tmp_path, ".venv/bin/keisei"), (Path(sys.executable).parent, "keisei")):
+        monkeypatch.setenv("PATH", str(path))
+        _, *lines = PlainLines().next_steps(trainer)
+        commands = [line.split(": ")[1].strip() for line in lines]
+        assert commands[:2] == [f"{command} serve", f"{command} play tiny"]
+
+
 def test_the_display_follows_the_setting():
     assert isinstance(make_display(DisplayConfig(live="always")), LiveView)
     assert isinstance(make_display(DisplayConfig(live="never")), PlainLines)
