@@ -30,8 +30,8 @@ from keisei.shogi.rules import HANDICAPS, START_SFEN, new_board
 class EnvConfig(Section):
     """The game."""
 
-    seed: int = Field(1, ge=0, description="Every random choice of a run follows from it.")
-    device: str = Field("auto", description="auto (CUDA where there is one), cpu, cuda or cuda:N.")
+    seed: int = Field(1, ge=0, description="Seed of every random choice in the run.")
+    device: str = Field("auto", description="auto (CUDA if available), cpu, cuda or cuda:N.")
     move_limit: int = Field(
         512,
         ge=1,
@@ -49,7 +49,7 @@ class EnvConfig(Section):
     start_positions: list[str] = Field(
         default_factory=lambda: ["startpos"],
         min_length=1,
-        description="Where games start, drawn at random: startpos, a handicap name, or a SFEN.",
+        description="Where games start, drawn at random: startpos, a handicap, or an SFEN.",
     )
 
     @field_validator("device")
@@ -81,16 +81,16 @@ class ModelConfig(Section):
         "tiny", description="tiny 2x64, small 6x128, full 9x256 with squeeze-excitation."
     )
     depth: Optional[int] = Field(  # noqa: UP045  # pydantic reads it on Python 3.10 too
-        None, ge=0, le=40, description="Residual blocks; the preset's if not given."
+        None, ge=0, le=40, description="Residual blocks; by default the preset's."
     )
     width: Optional[int] = Field(  # noqa: UP045
-        None, ge=8, le=1024, description="Channels; the preset's if not given."
+        None, ge=8, le=1024, description="Channels; by default the preset's."
     )
     se_ratio: Optional[float] = Field(  # noqa: UP045
         None,
         ge=0,
         le=1,
-        description="Squeeze-excitation ratio, 0 for none; the preset's if not given.",
+        description="Squeeze-excitation ratio, 0 for none; by default the preset's.",
     )
     policy_head: Literal["from_to", "flat"] = Field(
         "from_to", description="from_to scores moves by their squares; flat is one linear layer."
@@ -106,34 +106,44 @@ class TrainingConfig(Section):
 
     algorithm: str = Field("ppo", description="What learns from the rollouts: ppo.")
     total_timesteps: int = Field(1_000_000, ge=1, description="Moves to play and learn from.")
-    learning_rate: float = Field(1e-3, gt=0, le=1, description="Of Adam, at the start.")
+    learning_rate: float = Field(
+        1e-3, gt=0, le=1, description="Learning rate of Adam at the start."
+    )
     learning_rate_end: float = Field(
-        0.1, ge=0, le=1, description="Share of the learning rate that is left at the end (linear)."
+        0.1, ge=0, le=1, description="Share of the learning rate left at the end (linear decay)."
     )
     gamma: float = Field(1.0, gt=0, le=1, description="Discount per move.")
-    lambda_gae: float = Field(0.98, ge=0, le=1, description="Trace of the advantage estimate.")
-    ppo_epochs: int = Field(1, ge=1, le=100, description="Times each step is learned from.")
-    minibatch_size: int = Field(128, ge=1, description="Steps per gradient.")
-    clip_epsilon: float = Field(0.2, gt=0, lt=1, description="How far the policy may move.")
+    lambda_gae: float = Field(
+        0.98, ge=0, le=1, description="Lambda of the advantage estimate (GAE)."
+    )
+    ppo_epochs: int = Field(1, ge=1, le=100, description="Passes over the data in each update.")
+    minibatch_size: int = Field(128, ge=1, description="Steps per gradient update.")
+    clip_epsilon: float = Field(
+        0.2, gt=0, lt=1, description="How far the ratio of new to old policy may move from 1."
+    )
     value_clip: float = Field(
         0.2, ge=0, description="How far a value may move in an update; 0 for no limit."
     )
     value_loss_coeff: float = Field(0.5, ge=0, description="Weight of the value loss.")
-    entropy_coef: float = Field(
-        0.01, ge=0, description="Weight of the entropy bonus, at the start."
-    )
+    entropy_coef: float = Field(0.01, ge=0, description="Weight of the entropy bonus at the start.")
     entropy_coef_end: float = Field(
-        0.1, ge=0, le=1, description="Share of it that is left at the end (linear)."
+        0.1, ge=0, le=1, description="Share of it left at the end (linear decay)."
     )
-    max_grad_norm: float = Field(1.0, gt=0, description="Gradients longer than this are scaled.")
+    max_grad_norm: float = Field(
+        1.0, gt=0, description="Gradients longer than this are scaled down."
+    )
     target_kl: float = Field(
-        0.03, ge=0, description="An update stops when the policy has moved this far; 0 for never."
+        0.03,
+        ge=0,
+        description="Stop the update once the policy has moved this far (KL divergence); 0: never.",
     )
-    normalize_advantages: bool = Field(True, description="To mean 0 and deviation 1 per minibatch.")
+    normalize_advantages: bool = Field(
+        True, description="Scale to mean 0 and standard deviation 1 per minibatch."
+    )
     mixed_precision: bool = Field(False, description="bfloat16 autocast; CUDA only.")
     checkpoint_interval: int = Field(50_000, ge=1, description="Moves between checkpoints.")
     keep_checkpoints: int = Field(
-        5, ge=1, description="How many of the newest are kept, not counting those of stops."
+        5, ge=1, description="How many checkpoints to keep, not counting those saved when stopping."
     )
     parallel: ParallelConfig = Field(default_factory=ParallelConfig, description="The shards.")
 
@@ -152,21 +162,21 @@ class EvaluationConfig(Section):
     games: int = Field(64, ge=2, description="Games per opponent, half of them with each colour.")
     final_games: int = Field(200, ge=0, description="Games per opponent at the end; 0 for none.")
     opponents: list[Literal["random", "greedy"]] = Field(
-        ["random"], description="random moves; greedy takes material."
+        ["random"], description="random plays random moves; greedy takes material."
     )
     temperature: float = Field(
         0.5,
         ge=0,
         le=10,
-        description="0 plays the likeliest move; 1 draws from the policy as it is. A little "
-        "chance keeps a good player from repeating a position four times.",
+        description="0 plays the most likely move; 1 samples from the policy as it is. A little "
+        "randomness keeps a good player from repeating a position four times.",
     )
 
 
 class LoggingConfig(Section):
     """What a run leaves behind."""
 
-    runs_dir: str = Field("runs", description="Folder of all runs.")
+    runs_dir: str = Field("runs", description="The folder with all runs.")
     tensorboard: bool = Field(True, description="Write TensorBoard events as well.")
     games_per_update: int = Field(
         1, ge=0, description="Finished self-play games saved as KIF after each update."
@@ -179,18 +189,20 @@ class LoggingConfig(Section):
 class WandbConfig(Section):
     """Weights & Biases (extra `wandb`)."""
 
-    enabled: bool = Field(False, description="Log there as well; its failure never stops a run.")
-    project: str = Field("keisei", description="The project's name there.")
-    mode: Literal["online", "offline"] = Field("offline", description="offline only writes files.")
+    enabled: bool = Field(False, description="Also log there; a failure there never stops a run.")
+    project: str = Field("keisei", description="Name of the project.")
+    mode: Literal["online", "offline"] = Field("offline", description="offline just writes files.")
 
 
 class DisplayConfig(Section):
     """The terminal."""
 
     live: Literal["auto", "always", "never"] = Field(
-        "auto", description="A live view (auto: in a terminal), else one line per update."
+        "auto", description="Show a live view (auto: in a terminal), or one line per update."
     )
-    refresh_per_second: float = Field(2.0, gt=0, le=30, description="Of the live view.")
+    refresh_per_second: float = Field(
+        2.0, gt=0, le=30, description="Refresh rate of the live view."
+    )
 
 
 class AppConfig(Section):
@@ -200,9 +212,11 @@ class AppConfig(Section):
     model: ModelConfig = Field(default_factory=ModelConfig, description="The network.")
     training: TrainingConfig = Field(default_factory=TrainingConfig, description="PPO.")
     evaluation: EvaluationConfig = Field(
-        default_factory=EvaluationConfig, description="Matches while training."
+        default_factory=EvaluationConfig, description="Matches during training."
     )
-    logging: LoggingConfig = Field(default_factory=LoggingConfig, description="What stays.")
+    logging: LoggingConfig = Field(
+        default_factory=LoggingConfig, description="What a run leaves behind."
+    )
     wandb: WandbConfig = Field(default_factory=WandbConfig, description="Weights & Biases.")
     display: DisplayConfig = Field(default_factory=DisplayConfig, description="The terminal.")
 

@@ -1,4 +1,4 @@
-"""The base of all errors that a user can mend; their messages say what to do."""
+"""The base of all errors that a user can fix; their messages say what to do."""
 
 
 class KeiseiError(Exception):

@@ -11,42 +11,44 @@ from keisei.settings import Section
 
 
 class ParallelConfig(Section):
-    """The shards: who plays, and how much at a time."""
+    """The shards: what plays them, and how much at a time."""
 
     enabled: bool = Field(
         default_factory=lambda: cores() > 1,
         description="Play in worker processes; otherwise the shards take turns in this one. "
-        "By default where there is more than one core.",
+        "The default on more than one core.",
     )
     backend: Literal["process", "ray"] = Field(
         "process",
-        description="What workers are: processes of this machine, or actors on a Ray cluster.",
+        description="What workers are: processes on this machine, or actors on a Ray cluster.",
     )
     ray_address: str = Field(
         "auto",
-        description="The cluster's head as HOST:PORT. auto: the cluster that runs here, else one "
-        "of this machine alone, for the time of the run.",
+        description="The cluster's head as HOST:PORT. auto: the cluster running here, or else one "
+        "on just this machine, for the length of the run.",
     )
     num_workers: int = Field(
         default_factory=cores,
         ge=1,
         le=4096,
-        description="Shards; one worker plays each. By default one for each core; with Ray, for "
-        "each CPU of the cluster but one, which is the learner's.",
+        description="Number of shards; each is played by one worker. By default one per core; with "
+        "Ray, one per CPU of the cluster, minus one for the learner.",
     )
     elastic: bool = Field(
         False,
-        description="With Ray: CPUs of nodes that join later play, too. By default if num_workers "
-        "is not given.",
+        description="With Ray: also use the CPUs of nodes that join later. The default if "
+        "num_workers is not given.",
     )
-    num_envs_per_worker: int = Field(64, ge=1, description="Games that a worker plays together.")
+    num_envs_per_worker: int = Field(
+        64, ge=1, description="Games that a worker plays at the same time."
+    )
     rollout_length: int = Field(
         128, ge=1, description="Moves of each game in one rollout. Longer ones see more games end."
     )
     mode: Literal["sync", "async"] = Field(
         "sync",
         description="sync plays and learns in turns, strictly on-policy and repeatable; async "
-        "plays while it learns, which pays where the learner has cores or a GPU of its own.",
+        "plays while it learns, which pays off if the learner has its own cores or GPU.",
     )
     inference: Literal["local", "central", "auto"] = Field(
         "auto",
@@ -56,30 +58,36 @@ class ParallelConfig(Section):
     experience_batch_size: Optional[int] = Field(  # noqa: UP045
         None,
         ge=1,
-        description="Moves to learn from in an update; one rollout of each worker if not given.",
+        description="Moves to learn from in an update; by default one rollout per worker.",
     )
     episodes_per_worker: int = Field(
-        0, ge=0, description="Games that each worker must finish for an update; 0 for no minimum."
+        0,
+        ge=0,
+        description="Games that each worker must finish before an update; 0 for no minimum.",
     )
     model_sync_interval: int = Field(
-        1, ge=1, description="Updates after which workers get new weights."
+        1, ge=1, description="Updates between handing new weights to the workers."
     )
     max_policy_lag: int = Field(
         4,
         ge=0,
-        description="Updates by which the weights that played a rollout may be older than the "
+        description="How many updates the weights that played a rollout may be behind the "
         "learner's; older rollouts are dropped and counted.",
     )
     opponent_shares: dict[Literal["past", "random"], float] = Field(
         default_factory=dict,
-        description="Shares of the workers whose games are against past checkpoints of the run "
-        "or against random moves; only the learner's own moves are learned from.",
+        description="Shares of the workers that play against past checkpoints of the run or "
+        "against random moves; only the learner's own moves are learned from.",
     )
     games_per_worker: int = Field(
-        0, ge=0, description="Finished games after which a worker's process is renewed; 0: never."
+        0,
+        ge=0,
+        description="Finished games after which a worker's process is renewed; 0: never.",
     )
     worker_reset_interval: int = Field(
-        0, ge=0, description="Moves after which a worker's process is renewed; 0: never."
+        0,
+        ge=0,
+        description="Moves after which a worker's process is renewed; 0: never.",
     )
     worker_timeout: float = Field(
         30.0,
@@ -88,14 +96,16 @@ class ParallelConfig(Section):
         description="Seconds without a sign of life after which a worker is replaced.",
     )
     max_restarts: int = Field(
-        100, ge=0, description="Workers that may be replaced before training goes on without any."
+        100,
+        ge=0,
+        description="Failed workers to replace before training continues without workers.",
     )
     queue_maxsize: int = Field(
-        4, ge=1, description="Finished rollouts that may wait for the learner; then workers wait."
+        4, ge=1, description="Finished rollouts that may wait for the learner before workers pause."
     )
     use_shared_memory: bool = Field(
         True,
-        description="Hand rollouts and weights over in place; otherwise they are copied through "
+        description="Pass rollouts and weights in shared memory; otherwise they are copied through "
         "pipes.",
     )
     compression_enabled: bool = Field(
@@ -114,7 +124,7 @@ class ParallelConfig(Section):
     @model_validator(mode="after")
     def _no_central_inference_on_ray(self) -> ParallelConfig:
         if self.backend == "ray" and self.inference == "central":
-            raise ValueError("inference: central is for backend: process; on Ray it is local")
+            raise ValueError("inference: central needs backend: process; on Ray it must be local")
         return self
 
     @property
@@ -135,13 +145,13 @@ class ParallelConfig(Section):
         }
 
     def check_opponents(self) -> None:
-        """Refuse shares that are nobody's, or more than there are workers."""
+        """Refuse shares that round to zero, or to more than there are workers."""
         counts = self.opponent_counts
         for kind, share in self.opponent_shares.items():
             if share and not counts[kind]:
                 raise ValueError(
                     f"training.parallel.opponent_shares.{kind} is {share} and num_workers is "
-                    f"{self.num_workers}, which gives it none: give at least "
+                    f"{self.num_workers}, which rounds to no worker: give at least "
                     f"{1 / self.num_workers:.2g}, or more workers"
                 )
         if sum(counts.values()) > self.num_workers:

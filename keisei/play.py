@@ -36,7 +36,7 @@ files are 9 to 1 from the left, ranks a to i from the top; + promotes, * drops.
 def play(network: str, nodes: int, side: str, start: str, console: Console) -> None:
     """Play against a network by its name, from "startpos", a handicap's name or a SFEN."""
     if side not in ("black", "white", "either"):
-        raise KeiseiError(f"--side is black, white or either, not {side!r}")
+        raise KeiseiError(f"--side must be black, white or either, not {side!r}")
     own: Turn = (
         "white" if side == "white" or (side == "either" and random.random() < 0.5) else "black"
     )
@@ -45,7 +45,9 @@ def play(network: str, nodes: int, side: str, start: str, console: Console) -> N
         game = ShogiGame(sfen)
     except ValueError as error:
         names = ", ".join(HANDICAPS)
-        raise KeiseiError(f"--start is startpos, a SFEN or one of {names}: {error}") from error
+        raise KeiseiError(
+            f"--start must be startpos, an SFEN or one of {names}: {error}"
+        ) from error
     TerminalGame(load_trained(find_checkpoint(network)).policy, nodes, own, game, console).run()
 
 
@@ -112,7 +114,7 @@ class TerminalGame:
             if wanted in (usi.lower(), name.lower()):
                 self.game.push_usi(usi)
                 return
-        raise KeiseiError(f"{text[:40]!r} is no legal move here: `moves` lists them all")
+        raise KeiseiError(f"{text[:40]!r} is not a legal move here: `moves` lists them all")
 
     def _legal(self) -> dict[str, str]:
         """The legal moves in USI, each with its western name."""
@@ -133,18 +135,18 @@ class TerminalGame:
             return
         plies = 2 if self.game.turn == self._side else 1
         if len(self.game.moves) < plies:
-            raise KeiseiError("there is no move of yours to take back")
+            raise KeiseiError("you have no move to take back")
         for _ in range(plies):
             self.game.undo()
 
     def _save(self, name: str) -> None:
         if not name:
-            raise KeiseiError("save needs a file's name, as in `save game.kif`")
+            raise KeiseiError("save needs a file name, as in `save game.kif`")
         names = ("Human", AGENT) if self._side == "black" else (AGENT, "Human")
         try:
             path = Path(name).expanduser()
             if path.exists():
-                raise KeiseiError(f"{path} is there already: choose another name")
+                raise KeiseiError(f"{path} already exists: choose another name")
             write_record(GameRecord.from_game(self.game, *names), path)
         except KeiseiError:
             raise

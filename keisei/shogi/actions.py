@@ -123,7 +123,7 @@ class PolicyOutputMapper:
         return MOVE_OF_ACTION[whites, actions]
 
     def moves_to_actions(self, moves: IntArray, whites: IntArray) -> npt.NDArray[np.int16]:
-        """Action numbers of many 16-bit moves (-1 where it is no move of a piece)."""
+        """Action numbers of many 16-bit moves (-1 for anything that is not a move of a piece)."""
         return ACTION_OF_MOVE[whites, moves]
 
 

@@ -50,7 +50,7 @@ OTHER = 16  # added to a piece's number when it is the opponent's
 _HAND_SCALE = (1 / np.tile([18, 4, 4, 4, 2, 2, 4], 2)).astype(np.float32)
 
 # Where the plane of a piece begins in a position's 46 * 81 numbers. Empty squares (and codes that
-# are no piece) mark plane 28: it is a hand plane, and those are filled after the pieces.
+# are not pieces) mark plane 28: it is a hand plane, and those are filled after the pieces.
 _PLANE_START = np.full(32, 28 * SQUARES, dtype=np.int32)
 _PLANE_START[1:15] = np.arange(14) * SQUARES
 _PLANE_START[1 + OTHER : 15 + OTHER] = np.arange(14, 28) * SQUARES

@@ -1,4 +1,4 @@
-"""Counting material: the oldest yardstick of who stands better."""
+"""Counting material: the oldest way to judge a position."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from keisei.shogi.actions import (
 _TURNED = np.zeros(32, dtype=np.uint8)
 _TURNED[1:15], _TURNED[17:31] = np.arange(17, 31), np.arange(1, 15)
 # The hand byte that a captured piece goes to (promoted pieces turn back); for an empty square the
-# byte after the hands, which is written anew in every step anyway.
+# byte after the hands, which is overwritten in every step anyway.
 _HAND_OF_CAPTURED = np.full(32, features.SIDE)
 for _piece in (1, 2, 3, 4, 5, 6, 7):
     _HAND_OF_CAPTURED[[16 + _piece, 24 + _piece if _piece < 7 else 16 + _piece]] = 80 + _piece

@@ -35,8 +35,8 @@ class ShogiEnv(AECEnv):  # type: ignore[misc]  # PettingZoo has no types
     """Two agents, "black" and "white"; actions and planes are those of `ShogiGame`.
 
     An observation is `{"observation": planes [46, 9, 9], "action_mask": [13527]}`. The planes show
-    the position from the side of who is to move; the mask of who is not to move is all zero. The
-    winner gets +1 and the loser -1 when the game ends.
+    the position as the player to move sees it; the other player's mask is all zero. When the game
+    ends, the winner gets +1 and the loser -1.
     """
 
     metadata = {  # noqa: RUF012  # PettingZoo reads it from the class

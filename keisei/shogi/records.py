@@ -133,7 +133,9 @@ SUFFIXES = tuple(_FORMATS)
 
 def _format_of(path: Path) -> tuple[_Format, str]:
     if path.suffix.lower() not in _FORMATS:
-        raise RecordError(f"{path}: a game record ends in one of {', '.join(SUFFIXES)}")
+        raise RecordError(
+            f"{path}: the name of a game record must end in one of {', '.join(SUFFIXES)}"
+        )
     return _FORMATS[path.suffix.lower()]
 
 
@@ -206,7 +208,7 @@ def read_record(path: str | os.PathLike[str]) -> GameRecord:
         raise RecordError(f"{path}, {_locate(form, lines, error)}") from None
     if not record.moves and not any(re.match(form.header, line) for line in lines):
         number, text = next(((n, t) for n, t in enumerate(lines, 1) if t.strip()), (1, ""))
-        raise RecordError(f"{path}, line {number}: {text[:80]!r}: this is no {form.name} record")
+        raise RecordError(f"{path}, line {number}: {text[:80]!r}: this is not a {form.name} record")
     return record
 
 
@@ -220,7 +222,7 @@ def _decode(path: Path, data: bytes) -> str:
     except UnicodeDecodeError as error:
         number = data.count(b"\n", 0, error.start) + 1
         text = data.split(b"\n")[number - 1][:80]
-        raise RecordError(f"{path}, line {number}: {text!r} is not UTF-8 nor CP932") from None
+        raise RecordError(f"{path}, line {number}: {text!r} is neither UTF-8 nor CP932") from None
 
 
 def _main_line(form: _Format, text: str) -> list[str]:
@@ -331,10 +333,10 @@ def record_bytes(record: GameRecord, path: str | os.PathLike[str]) -> bytes:
         return text.encode(encoding)
     except UnicodeEncodeError as error:
         raise RecordError(
-            f"{path}: CP932 has no {text[error.start]!r}; {path.suffix}u is UTF-8 and can write it"
+            f"{path}: CP932 has no {text[error.start]!r}; use {path.suffix}u, which is UTF-8"
         ) from None
     except ValueError as error:
-        raise RecordError(f"{path}: {form.name} cannot say {record.outcome}: {error}") from None
+        raise RecordError(f"{path}: {form.name} cannot express {record.outcome}: {error}") from None
 
 
 def _text(form: _Format, record: GameRecord) -> str:

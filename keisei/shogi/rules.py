@@ -69,12 +69,12 @@ def new_board(sfen: str) -> Board:
     waiting = board.turn.opponent()
     if board.is_attacked_by(board.king_square(waiting), board.turn):
         raise InvalidSfenError(
-            f"impossible position {sfen!r}: the player who is not to move is in check"
+            f"impossible position {sfen!r}: the side that is not to move is in check"
         )
     if board.game_ply > _LAST_START:
         raise InvalidSfenError(
             f"move number {board.game_ply} in {sfen!r} leaves no room for a game: "
-            f"it is at most {_LAST_START}"
+            f"it must be at most {_LAST_START}"
         )
     return board
 
@@ -97,7 +97,7 @@ def declaration_points(observations: Observations) -> npt.NDArray[np.int64]:
 def can_declare(
     observations: Observations, white_bonus: int | npt.NDArray[np.int64] = 0
 ) -> npt.NDArray[np.bool_]:
-    """Who of the movers [N] wins by declaring, by the 27-point rule.
+    """Which of the movers [N] can win by declaration, by the 27-point rule.
 
     The king stands in the far camp with ten or more other pieces of its side, is not in check,
     and the points reach 28 for Black or 27 for White. `white_bonus` are the points of the pieces
@@ -138,7 +138,7 @@ def judge(
     """Whether the game on `board` is over, and how; the player to move has the moves `legal`.
 
     Mate comes first: a mate on the last allowed move wins. The limit comes before declaration,
-    because who declares does so in place of a move.
+    because a player declares instead of making a move.
     """
     mover: Turn = "black" if board.turn.is_black() else "white"
     other: Turn = "white" if mover == "black" else "black"

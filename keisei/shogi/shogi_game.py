@@ -64,7 +64,7 @@ class ShogiGame:
         move_limit: int | None = DEFAULT_MOVE_LIMIT,
     ) -> None:
         if sfen is not None and handicap is not None:
-            raise ValueError("give a SFEN or a handicap, not both")
+            raise ValueError("give an SFEN or a handicap, not both")
         if handicap is not None and handicap not in HANDICAPS:
             raise ValueError(f"unknown handicap {handicap!r}; choose from {', '.join(HANDICAPS)}")
         if move_limit is not None and move_limit < 1:
@@ -94,7 +94,7 @@ class ShogiGame:
 
     @property
     def turn(self) -> Turn:
-        """Who is to move: "black" (sente) or "white" (gote)."""
+        """The side to move: "black" (sente) or "white" (gote)."""
         return "black" if self._board.turn.is_black() else "white"
 
     @property

@@ -88,7 +88,7 @@ class VectorShogi:
     ([0.0, 0.0, 0.0, 0.0], False)
 
     Rewards are the mover's: +1 if the move won the game, -1 if it lost it, else 0. `start_sfens`
-    are the positions to start from, one drawn for each game anew. Game g draws from stream
+    are the positions to start from, one drawn for each new game. Game g draws from stream
     `first_stream + g` of the seed, so it is the same game whatever runs beside it.
     """
 
@@ -186,7 +186,7 @@ class VectorShogi:
         """Refuse actions that are not legal, before anything has changed."""
         if actions.shape != (self.num_games,) or actions.dtype.kind not in "iu":
             raise IllegalActionError(
-                f"step needs {self.num_games} integers, one a game; "
+                f"step needs {self.num_games} integers, one per game; "
                 f"got {actions.dtype} of shape {actions.shape}"
             )
         counts = np.diff(self._offsets)

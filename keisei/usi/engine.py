@@ -140,11 +140,11 @@ class Engine:
     def _answer(self, go: Go) -> str | None:
         """What to answer; None when there is nothing to say, but a GUI waits all the same."""
         if self._position is None:
-            self._say("there is no position to think about; the last one could not be read")
+            self._say("no position to think about: the last one could not be read")
             return "notimplemented" if self._one_king and go.mate is not None else None
         try:
             return self._think(self._position, go)
-        except (EngineStartError, BrokenPipeError):  # there is no engine, or nobody who listens
+        except (EngineStartError, BrokenPipeError):  # no engine, or no listener
             raise
         except Exception as error:
             log.exception("an error while thinking about %s", self._position)
@@ -202,7 +202,7 @@ class Engine:
 
 
 class EngineStartError(KeiseiError):
-    """The engine cannot play at all, as when there is no network to load."""
+    """The engine cannot play at all, for example because no network can be loaded."""
 
 
 def run_engine(model: str, nodes: int) -> None:

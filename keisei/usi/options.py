@@ -32,11 +32,13 @@ class Option:
         """Take a value from a GUI."""
         if self.kind == "check":
             if text not in ("true", "false"):
-                raise UsiError(f"{self.name} is true or false, not {text[:20]!r}")
+                raise UsiError(f"{self.name} must be true or false, not {text[:20]!r}")
             self.value = text == "true"
         elif self.kind == "spin":
             if not text.removeprefix("-").isdecimal() or not self.least <= int(text) <= self.most:
-                raise UsiError(f"{self.name} is {self.least} to {self.most}, not {text[:20]!r}")
+                raise UsiError(
+                    f"{self.name} must be {self.least} to {self.most}, not {text[:20]!r}"
+                )
             self.value = int(text)
         else:
             self.value = "" if text == "<empty>" else text

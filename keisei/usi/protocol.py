@@ -48,13 +48,13 @@ def read_position(words: Sequence[str]) -> Position:
     elif start[:1] == ["sfen"] and len(start) in (4, 5):
         sfen = " ".join(start[1:])
     else:
-        raise UsiError(f"position {' '.join(words)[:80]!r}: it begins with startpos or sfen")
+        raise UsiError(f"position {' '.join(words)[:80]!r}: it must begin with startpos or sfen")
     board = new_board(sfen)
     for number, usi in enumerate(moves, 1):
         try:
             move = Move.from_usi(usi)
         except ValueError:
-            raise UsiError(f"move {number} of the position is no move: {usi[:20]!r}") from None
+            raise UsiError(f"move {number} of the position is not a move: {usi[:20]!r}") from None
         if move not in board.legal_moves():
             raise UsiError(
                 f"move {number} of the position is not legal: {usi} in {board.to_sfen()}"

@@ -10,7 +10,7 @@ from keisei.web.schema import ClockNow, ClockSettings
 
 
 class Clock:
-    """Main time, then so many seconds for each move (byoyomi).
+    """Main time, then a number of seconds for each move (byoyomi).
 
     >>> now = [0.0]
     >>> clock = Clock(ClockSettings(main=60, byoyomi=10), lambda: now[0])
@@ -33,7 +33,7 @@ class Clock:
         self._since = 0.0
 
     def start(self, side: Turn) -> None:
-        """Let the clock of who is to move run."""
+        """Start the clock of the player to move."""
         self._running, self._since = side, self._now()
 
     def stop(self) -> None:
@@ -49,7 +49,7 @@ class Clock:
         return max(self._main[side] + self._byoyomi - passed, 0.0)
 
     def has_fallen(self) -> bool:
-        """Has who is to move run out of time?"""
+        """Has the player to move run out of time?"""
         return self._running is not None and self.left(self._running) <= 0
 
     def state(self) -> ClockNow:

@@ -1,7 +1,7 @@
 """Server-sent events: one watcher for each thing that is watched, however many watch it.
 
 A watcher looks every second whether something has changed (a few `stat` calls), makes the messages
-once, and hands the same bytes to all who listen. It lives while somebody listens.
+once, and hands the same bytes to all listeners. It lives as long as it has any.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Listener:
     queue: asyncio.Queue[bytes | None] = field(default_factory=lambda: asyncio.Queue(_QUEUED))
 
     def put(self, message: bytes | None) -> None:
-        """Every message is the whole state: who is behind misses the oldest ones."""
+        """Every message is the whole state: a listener that is behind misses the oldest ones."""
         if self.queue.full():
             self.queue.get_nowait()
         self.queue.put_nowait(message)
@@ -89,7 +89,7 @@ class Hub:
     def open(self, key: Hashable, make_look: Callable[[], Look]) -> AsyncIterator[bytes]:
         """A stream of what is new in `key`; what is known comes at once."""
         if self._streams >= MAX_STREAMS:
-            raise Busy(f"{MAX_STREAMS} windows are watching already")
+            raise Busy(f"{MAX_STREAMS} windows are already watching")
         return self._listen(key, make_look)
 
     async def _listen(self, key: Hashable, make_look: Callable[[], Look]) -> AsyncIterator[bytes]:

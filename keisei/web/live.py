@@ -1,4 +1,4 @@
-"""What is new in the runs, for those who watch: numbers, workers, and games in play."""
+"""What is new in the runs, for viewers: numbers, workers, and games in play."""
 
 from __future__ import annotations
 

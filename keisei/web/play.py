@@ -22,7 +22,7 @@ from keisei.web.schema import Hint, NewGame, PlayedGame, PlayerList, PlayerRow, 
 from keisei.web.thinking import THINK_SECONDS, advise, choose
 from keisei.web.threads import Busy, NotFound, WebError
 
-MAX_GAMES = 200  # each has its network: so many are in memory at most, beside `Networks`' own
+MAX_GAMES = 200  # each holds a network in memory, besides those of `Networks`
 FORGET_AFTER = 3600.0  # seconds without a request
 AGENT = "Keisei"
 
@@ -67,7 +67,7 @@ class Table:
         self._games: dict[str, _Game] = {}
         self._lock = threading.Lock()
 
-    # -- who there is to play with ---------------------------------------------------------------
+    # -- players ---------------------------------------------------------------------------------
 
     def players(self) -> PlayerList:
         """The shipped network, and the checkpoints of all Shogi runs, newest first per run."""
@@ -114,13 +114,15 @@ class Table:
             if now - game.used > FORGET_AFTER:
                 del self._games[game.id]
         if len(self._games) >= MAX_GAMES:
-            raise Busy(f"{MAX_GAMES} games are being played here already")
+            raise Busy(f"{MAX_GAMES} games are already being played here")
 
     def _find(self, number: str) -> _Game:
         with self._lock:
             game = self._games.get(number)
         if game is None:
-            raise NotFound(f"there is no game {number!r}: it may have been unused for an hour")
+            raise NotFound(
+                f"there is no game {number!r}: games are closed after an hour without a move"
+            )
         return game
 
     @contextmanager
@@ -184,7 +186,7 @@ class Table:
             elif mine:
                 del game.moves[mine[-1] :], game.values[mine[-1] + 1 :]
             else:
-                raise WebError(409, "there is no move of yours to take back")
+                raise WebError(409, "you have no move to take back")
             game.result = None
             self._start_clock(game)
             return _show(game)
@@ -200,7 +202,7 @@ class Table:
         """What the agent would play in the human's place."""
         with self._using(number) as game:
             if not game.your_turn:
-                raise WebError(409, "there is no hint: it is not your turn")
+                raise WebError(409, "no hint now: it is not your turn")
             found, value = advise(
                 game.network, game.start, game.moves, game.settings.nodes, self._closing
             )
@@ -218,7 +220,7 @@ class Table:
             if game.result and game.result.reason == "resignation":
                 if game.turn == game.settings.side:
                     outcome = Outcome(game.result.winner, "resignation")
-                else:  # the formats have no word for who resigns before the other has moved
+                else:  # the formats cannot express resigning before the other side has moved
                     comments = {len(game.moves): "Human resigns."}
             elif game.result and game.result.reason == "time":
                 ending = f"{game.result.winner}_WIN_BY_TIMEOUT".upper()

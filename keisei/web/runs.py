@@ -1,6 +1,6 @@
 """The runs in a folder: their names, states and numbers; nothing outside the folder is read.
 
-A run's row is made anew only when one of its files has changed, so that listing many runs often
+A run's row is rebuilt only when one of its files has changed, so that listing many runs often
 costs next to nothing.
 """
 
@@ -214,7 +214,7 @@ class RunsFolder:
             entries = {entry["name"]: entry for entry in data["players"]}
             players = [_ladder_player(rating, entries) for rating in data["ratings"]]
         except (ValueError, KeyError, TypeError, OSError) as error:
-            raise BrokenRun(f"{path} is no ladder: {error}") from None
+            raise BrokenRun(f"{path} is not a ladder: {error}") from None
         return Ladder(players=sorted(players, key=lambda one: one.rating, reverse=True))
 
     def detail(self, name: str) -> RunDetail:

@@ -13,12 +13,12 @@ State = Literal["training", "stopped", "finished", "broken"]
 
 
 class Message(BaseModel):
-    """Anything that is sent; a field that nobody knows is refused.
+    """Anything that is sent; unknown fields are refused.
 
     The page's types are made of these classes (web/src/schema.ts): run `make web` after a change.
     """
 
-    # Defaults are sent, too: whoever reads an answer may count on every field.
+    # Defaults are sent, too: a client can count on every field.
     model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
 
 
@@ -214,7 +214,7 @@ class GameDetail(GameRow):
 
 
 class PlayerRow(Message):
-    """Somebody to play against."""
+    """A player to play against."""
 
     id: str
     label: str
@@ -222,7 +222,7 @@ class PlayerRow(Message):
 
 
 class PlayerList(Message):
-    """Everybody to play against."""
+    """All players to play against."""
 
     players: list[PlayerRow]
 
@@ -251,7 +251,7 @@ class MoveRequest(Message):
 
 
 class NoBody(Message):
-    """Nothing more to say."""
+    """An empty body."""
 
 
 class Result(Message):
@@ -263,7 +263,7 @@ class Result(Message):
 
 
 class ClockNow(Message):
-    """Seconds left for the game, and for this move (byoyomi included) of who is to move."""
+    """Seconds left for the game, and for this move (byoyomi included) of the player to move."""
 
     black: float
     white: float
@@ -313,7 +313,7 @@ class LegendEntry(Message):
 
 
 class Frame(Message):
-    """A turn: the lowest and the uppermost thing of each cell, the agents, what each got."""
+    """A turn: the bottom and the top thing in each cell, the agents, and their rewards."""
 
     ground: list[list[int]]
     cells: list[list[int]]

@@ -1,4 +1,4 @@
-"""Who may ask: one piece of middleware in front of everything.
+"""Access control: one piece of middleware in front of everything.
 
 - The Host header must name this server. A page on the internet that makes its own name point to
   127.0.0.1 (DNS rebinding) still sends its own name.

@@ -44,7 +44,7 @@ def serve(
     Without a `runs_dir` it is "runs", where there need not be any run yet.
     """
     if runs_dir and not runs_dir.is_dir():
-        raise KeiseiError(f"--runs {runs_dir} is no folder: name the one that your runs are in")
+        raise KeiseiError(f"--runs {runs_dir} is not a folder: name the folder with your runs")
     runs_dir = runs_dir or Path("runs")
     access = Access.of(host, more_hosts)
     app = create_app(runs_dir, access)
@@ -56,12 +56,12 @@ def serve(
             print(f"Port {port} is taken: using {got}.", flush=True)
         if server.runs.names():
             print(f"Keisei shows the runs in {runs_dir.resolve()} at", flush=True)
-        else:  # somebody who has trained nothing yet can play
+        else:  # without a run there is still the board
             print(f"No runs in {runs_dir.resolve()} yet: play Shogi against Keisei at", flush=True)
             address += "#/play"
         print(f"\n  {address}\n", flush=True)
         if access.token:
-            print("Whoever has this address can watch, and play on this machine.", flush=True)
+            print("Anyone with this address can watch and play on this machine.", flush=True)
         if open_browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         config = uvicorn.Config(
@@ -81,7 +81,7 @@ def serve(
 
 
 def _listen(host: str, port: int, more: int = MORE_PORTS) -> socket.socket:
-    """Listen at the port, or at the first of so many more that nobody else has."""
+    """Listen on the port, or on the first free one after it."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=128)

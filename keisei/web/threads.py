@@ -31,7 +31,7 @@ class WebError(KeiseiError):
 
 
 class NotFound(WebError):
-    """There is no such thing."""
+    """The thing asked for does not exist."""
 
     def __init__(self, message: str) -> None:
         super().__init__(404, message)
@@ -59,7 +59,7 @@ class Threads:
         if self._closed:
             raise Busy("the server is stopping")
         if self._under_way >= self._limit:
-            raise Busy(f"the server has too much to do ({self._name})")
+            raise Busy(f"the server is overloaded ({self._name})")
         self._under_way += 1
         future = asyncio.get_running_loop().run_in_executor(
             self._pool, _call, function, args, kwargs

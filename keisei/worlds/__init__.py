@@ -71,7 +71,7 @@ def make_environment(world: str | AnyWorld, overrides: Iterable[str] = ()) -> En
         return build(load_world_config(world, overrides=overrides))
     config = load_world_config(world.name, overrides=overrides)
     if "copies" in config.model_fields_set and config.copies != world.copies:
-        raise KeiseiError(f"copies={config.copies}, but the world has {world.copies} already")
+        raise KeiseiError(f"copies={config.copies}, but the world already has {world.copies}")
     if config.world_settings:
-        raise KeiseiError("world_settings: make the world with them, it is ready already")
+        raise KeiseiError("world_settings: the world is already made; pass them when making it")
     return build(config, world=world)

@@ -17,19 +17,19 @@ class CleanupSettings(WorldSettings):
     height: int = Field(13, ge=6, le=200, description="Rows of the grid, walls included.")
     width: int = Field(17, ge=9, le=200, description="Columns of the grid, walls included.")
     max_turns: int = Field(200, ge=1, description="Turns of an episode.")
-    river_width: int = Field(4, ge=1, description="Columns of the river, at the left.")
-    orchard_width: int = Field(5, ge=1, description="Columns of the orchard, at the right.")
+    river_width: int = Field(4, ge=1, description="Columns of river, on the left.")
+    orchard_width: int = Field(5, ge=1, description="Columns of orchard, on the right.")
     dirt_chance: float = Field(
-        0.5, ge=0, le=1, description="Chance, each turn, that a river cell becomes dirty."
+        0.5, ge=0, le=1, description="Chance per turn that a river cell becomes dirty."
     )
     apple_chance: float = Field(
-        1.0, ge=0, le=1, description="Chance, each turn, of an apple while the river is clean."
+        1.0, ge=0, le=1, description="Chance per turn that an apple grows while the river is clean."
     )
     dirt_limit: float = Field(
-        0.4, gt=0, le=1, description="Share of dirty river at which no apple grows any more."
+        0.4, gt=0, le=1, description="Share of dirty river at which apples stop growing."
     )
     shared_reward: float = Field(
-        0.0, ge=0, le=1, description="Share of every reward that all agents get in equal parts."
+        0.0, ge=0, le=1, description="Share of every reward that is split equally among all agents."
     )
 
     @model_validator(mode="after")

@@ -32,24 +32,30 @@ class LearnerSettings(Section):
     hidden: list[int] = Field(
         default_factory=lambda: [256, 128], description="Sizes of the network's hidden layers."
     )
-    learning_rate: float = Field(5e-4, gt=0, le=1, description="Of Adam.")
+    learning_rate: float = Field(5e-4, gt=0, le=1, description="Learning rate of Adam.")
     gamma: float = Field(0.95, ge=0, le=1, description="Discount per turn.")
     batch_size: int = Field(64, ge=1, description="Experiences per training step.")
     replay_ratio: float = Field(
         0.01, gt=0, description="Training steps per experience, the same in every mode."
     )
-    max_grad_norm: float = Field(10.0, gt=0, description="Longer gradients are scaled, per agent.")
+    max_grad_norm: float = Field(
+        10.0, gt=0, description="Gradients longer than this are scaled down, per agent."
+    )
 
 
 class DoubleDQNSettings(LearnerSettings):
     """Double DQN."""
 
     memory: int = Field(100_000, ge=2, description="Experiences that an agent remembers.")
-    epsilon_start: float = Field(1.0, ge=0, le=1, description="Share of random actions at first.")
-    epsilon_end: float = Field(0.05, ge=0, le=1, description="Share of random actions later.")
-    epsilon_epochs: int = Field(50, ge=1, description="Epochs from the one to the other (linear).")
+    epsilon_start: float = Field(
+        1.0, ge=0, le=1, description="Share of random actions at the start."
+    )
+    epsilon_end: float = Field(0.05, ge=0, le=1, description="Share of random actions at the end.")
+    epsilon_epochs: int = Field(
+        50, ge=1, description="Epochs over which it falls from start to end (linear)."
+    )
     target_step: float = Field(
-        0.01, gt=0, le=1, description="How far the target network follows, each training step."
+        0.01, gt=0, le=1, description="How far the target network follows at each training step."
     )
 
 
@@ -57,18 +63,25 @@ class PPOSettings(LearnerSettings):
     """PPO."""
 
     batch_size: int = Field(256, ge=1, description="Experiences per training step.")
-    clip_epsilon: float = Field(0.2, gt=0, lt=1, description="How far the policy may move.")
-    lambda_gae: float = Field(0.95, ge=0, le=1, description="Trace of the advantage estimate.")
+    clip_epsilon: float = Field(
+        0.2, gt=0, lt=1, description="How far the policy's ratio may move from 1."
+    )
+    lambda_gae: float = Field(
+        0.95, ge=0, le=1, description="Lambda of the advantage estimate (GAE)."
+    )
     entropy_coef: float = Field(0.01, ge=0, description="Weight of the entropy bonus.")
     value_loss_coeff: float = Field(0.5, ge=0, description="Weight of the value loss.")
-    max_grad_norm: float = Field(0.5, gt=0, description="Longer gradients are scaled, per agent.")
+    max_grad_norm: float = Field(
+        0.5, gt=0, description="Gradients longer than this are scaled down, per agent."
+    )
 
 
 class ParallelWorldsConfig(Section):
     """What is done together, and what at the same time."""
 
     enabled: bool = Field(
-        True, description="Off: one agent after another in one thread, to debug (--debug)."
+        True,
+        description="If off, agents take turns in one thread, which is easy to debug (--debug).",
     )
     parallel_actions: bool = Field(
         True, description="All networks answer in one stacked product (simultaneous turns only)."
@@ -77,21 +90,22 @@ class ParallelWorldsConfig(Section):
         True, description="Learners step together: a short calibration chooses how."
     )
     async_learning: bool = Field(
-        False, description="Collect while learning; new weights come one training later."
+        False, description="Collect while learning; new weights arrive one training later."
     )
     train_interval: int = Field(1, ge=1, description="Epochs between trainings.")
     num_workers: Optional[int] = Field(  # noqa: UP045  # pydantic reads it on Python 3.10 too
-        None, ge=1, le=256, description="Learner threads or processes; if not given, by the cores."
+        None,
+        ge=1,
+        le=256,
+        description="Learner threads or processes; by default as many as there are cores for.",
     )
-    use_threads: bool = Field(
-        False, description="Learners that are not here run in threads, not in processes."
-    )
+    use_threads: bool = Field(False, description="Run learners in threads rather than processes.")
     learner_timeout: float = Field(
-        120.0, gt=0, description="Seconds after which a training that does not end is given up."
+        120.0, gt=0, description="Seconds after which a training that has not finished is given up."
     )
 
     def workers_for(self, agents: int) -> int:
-        """How many learner threads or processes; one core is left for who collects meanwhile."""
+        """How many learner threads or processes; one core is left for collecting."""
         if self.num_workers is not None:
             return min(self.num_workers, agents)
         free = cores() - (1 if self.async_learning else 0)
@@ -101,14 +115,14 @@ class ParallelWorldsConfig(Section):
 class WorldRunConfig(Section):
     """All settings of a run in a world."""
 
-    world: str = Field("treasure_hunt", description="`keisei worlds list` names them.")
+    world: str = Field("treasure_hunt", description="The world; see `keisei worlds list`.")
     world_settings: dict[str, Any] = Field(
         default_factory=dict,
-        description="The world's own; `keisei worlds config WORLD` lists them.",
+        description="The world's own settings; see `keisei worlds config WORLD`.",
     )
-    seed: int = Field(1, ge=0, description="Every random choice of a run follows from it.")
+    seed: int = Field(1, ge=0, description="Seed of every random choice in the run.")
     copies: int = Field(128, ge=1, le=65_536, description="Copies of the world, side by side.")
-    epochs: int = Field(200, ge=1, description="Episodes that every copy goes through.")
+    epochs: int = Field(200, ge=1, description="Episodes that each copy plays.")
     turn_order: Literal["simultaneous", "sequential"] = Field(
         "simultaneous",
         description="simultaneous: all see the same world, then act in order. sequential: each "
@@ -117,18 +131,18 @@ class WorldRunConfig(Section):
     agents: list[AgentKind] = Field(
         _LEARNERS,
         min_length=1,
-        description="Who the agents are; a list shorter than their number is repeated.",
+        description="The kind of each agent; a list shorter than their number is repeated.",
     )
     double_dqn: DoubleDQNSettings = Field(
-        default_factory=DoubleDQNSettings, description="Of agents that learn by double DQN."
+        default_factory=DoubleDQNSettings, description="Settings of double DQN agents."
     )
-    ppo: PPOSettings = Field(default_factory=PPOSettings, description="Of agents that use PPO.")
+    ppo: PPOSettings = Field(default_factory=PPOSettings, description="Settings of PPO agents.")
     parallel: ParallelWorldsConfig = Field(
-        default_factory=ParallelWorldsConfig, description="What is done together."
+        default_factory=ParallelWorldsConfig, description="What runs in parallel."
     )
     checkpoint_interval: int = Field(50, ge=1, description="Epochs between checkpoints.")
-    keep_checkpoints: int = Field(3, ge=1, description="How many of the newest are kept.")
-    runs_dir: str = Field("runs", description="Folder of all runs.")
+    keep_checkpoints: int = Field(3, ge=1, description="How many checkpoints to keep.")
+    runs_dir: str = Field("runs", description="The folder with all runs.")
 
 
 def load_world_config(
@@ -149,7 +163,7 @@ def load_world_config(
 
 
 def _names_of_world(name: str) -> list[str]:
-    """The world's own settings; whoever looks for one may not know where it belongs."""
+    """The world's own settings, to suggest one that was put in the wrong place."""
     from keisei.worlds.registry import WORLDS  # which needs this module
 
     return setting_names(WORLDS[name].Settings, "world_settings.") if name in WORLDS else []

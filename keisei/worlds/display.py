@@ -31,7 +31,7 @@ def make_display(training: WorldTraining) -> Lines:
 
 
 class Lines:
-    """A line every so many epochs."""
+    """A line every few epochs."""
 
     def __init__(self, training: WorldTraining) -> None:
         self.training = training
@@ -82,7 +82,7 @@ class Lines:
 
 
 class LiveView(Lines):
-    """The first copy of the world, and what each agent gets, drawn anew after each epoch."""
+    """The first copy of the world, and what each agent gets, redrawn after each epoch."""
 
     def __init__(self, training: WorldTraining) -> None:
         super().__init__(training)

@@ -56,7 +56,7 @@ class Environment:
         self.losses: dict[int, float] = {}
         self.failed_trainings = 0
         self._ready: dict[int, dict[str, Any]] = {}  # by agent: trained, but not yet taken over
-        self.on_turn: Callable[[], None] | None = None  # for who wants to watch
+        self.on_turn: Callable[[], None] | None = None  # for a viewer
 
     def __enter__(self: Self) -> Self:
         return self

@@ -26,7 +26,7 @@ def check_film(path: Path) -> None:
     >>> check_film(Path("hunt.gif"))
     """
     if path.suffix not in (".gif", ".mp4"):
-        raise KeiseiError(f"{path}: a film's name ends in .gif or .mp4")
+        raise KeiseiError(f"{path}: a film's name must end in .gif or .mp4")
     if path.suffix == ".mp4" and shutil.which("ffmpeg") is None:
         raise KeiseiError(f"{path}: an MP4 needs the program ffmpeg; install it, or write a .gif")
     if not path.absolute().parent.is_dir():

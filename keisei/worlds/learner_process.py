@@ -37,7 +37,7 @@ class Welcome:
 
 @dataclass(frozen=True)
 class Train:
-    """Parent to process: the memory holds states and so many minibatches."""
+    """Parent to process: the memory holds states and this many minibatches."""
 
     steps: int
 
@@ -67,7 +67,7 @@ class ProcessLearning(HereLearning):
     def begin(self, state: State, batches: Arrays) -> None:
         steps = batches["action"].shape[1]
         if self.process is not None and self.process.poll() is not None:
-            log.warning("the process of %s is gone, and another takes its place", self.name)
+            log.warning("the process of %s died; starting another one", self.name)
         if self.process is None or self.process.poll() is not None or steps > self._room:
             self.close()
             try:
@@ -84,13 +84,13 @@ class ProcessLearning(HereLearning):
         try:
             # A new process must load PyTorch first; that is not the training's time.
             if not self._connection.poll(timeout + (START_TIMEOUT if self._is_new else 0)):
-                raise TrainingFailed(f"{self.name} did not end within {timeout:.0f} s")
+                raise TrainingFailed(f"{self.name} did not finish within {timeout:.0f} s")
             answer = self._connection.recv()
         except (EOFError, OSError):
             self.close()
             raise TrainingFailed(f"{self.name} was killed or crashed") from None
         except TrainingFailed:
-            self.close()  # who hangs is replaced
+            self.close()  # one that hangs is replaced
             raise
         self._is_new = False
         if isinstance(answer, Failed):

@@ -1,7 +1,7 @@
 """Where a training runs: here, in a thread, or in a process of its own.
 
 A training is a plain function: the agents' states and their minibatches in, new states out. So it
-gives the same numbers wherever it runs, and whoever is killed or hangs takes nothing along: the
+gives the same numbers wherever it runs, and nothing is lost when one is killed or hangs: the
 states that it started from are still here.
 """
 
@@ -29,7 +29,7 @@ class TrainingFailed(KeiseiError):
 class Outcome:
     """A training that is done."""
 
-    state: State  # good until the next training begins: whoever keeps it makes a copy
+    state: State  # valid until the next training begins: copy it to keep it
     trained: Trained
     start: float  # time.monotonic()
     end: float
@@ -94,7 +94,7 @@ class ThreadLearning(HereLearning):
         try:
             answer = self._answer.get(timeout=timeout)
         except queue.Empty:
-            raise TrainingFailed(f"{self.name} did not end within {timeout:.0f} s") from None
+            raise TrainingFailed(f"{self.name} did not finish within {timeout:.0f} s") from None
         if isinstance(answer, str):
             raise TrainingFailed(f"{self.name} failed: {answer.strip().splitlines()[-1]}")
         return answer

@@ -67,7 +67,7 @@ class Buffer:
     def sample(self, batch_size: int, rng: np.random.Generator) -> Arrays:
         """Steps drawn at random, each with `next_state`."""
         if self.size < 2:
-            raise MemoryMisuse("nothing to sample: a memory must hold two turns at least")
+            raise MemoryMisuse("nothing to sample: a memory must hold at least two turns")
         oldest = self.idx - self.size
         turn = (oldest + rng.integers(0, self.size - 1, batch_size)) % self.capacity
         copy = rng.integers(0, self.copies, batch_size)
@@ -78,7 +78,7 @@ class Buffer:
     def newest(self, turns: int) -> Arrays:
         """Copies of the newest turns, oldest first: [turns, copies, ...]."""
         if turns > self.size:
-            raise MemoryMisuse(f"{turns} turns are asked for, but the memory holds {self.size}")
+            raise MemoryMisuse(f"{turns} turns were requested, but the memory holds {self.size}")
         order = np.arange(self.idx - turns, self.idx) % self.capacity
         return {name: array[order] for name, array in self.arrays.items()}
 

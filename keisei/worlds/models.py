@@ -153,7 +153,9 @@ class Learner(Model):
         actions, self._extras = self.algorithm.choose(scores, self.streams, self.epoch)
         if broken.any():
             if not self._warned:
-                log.warning("a network gives NaN: its agent acts at random there; others go on")
+                log.warning(
+                    "a network returns NaN: its agent acts at random there; the others continue"
+                )
                 self._warned = True
             chance = (self.streams.uniform() * self.algorithm.num_actions).astype(np.int64)
             actions = np.where(broken, chance, actions)
@@ -193,7 +195,7 @@ class Learner(Model):
     def note(self, failed: int) -> None:
         """Count training steps that came to nothing, and say so the first time."""
         if failed and not self.failures:
-            log.warning("a learner's loss is not finite: its weights stay; the others go on")
+            log.warning("a learner's loss is not finite: it keeps its weights; the others continue")
         self.failures += failed
 
     def state_dict(self) -> dict[str, Any]:

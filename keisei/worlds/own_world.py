@@ -20,7 +20,9 @@ def load_own_world(name: str) -> type[World]:
     """
     module_name, _, class_name = name.partition(":")
     if not all(part.isidentifier() for part in (*module_name.split("."), class_name)):
-        raise KeiseiError(f"{name!r} is no MODULE:CLASS, such as mushroom:MushroomWorld")
+        raise KeiseiError(
+            f"{name!r} is not of the form MODULE:CLASS, such as mushroom:MushroomWorld"
+        )
     if module_name.endswith(".py"):
         right = f"{module_name.removesuffix('.py')}:{class_name}"
         raise KeiseiError(f"{name!r} names a file, not a module; leave out .py: {right}")
@@ -33,7 +35,7 @@ def load_own_world(name: str) -> type[World]:
         )
     found = getattr(module, class_name)
     if not (isinstance(found, type) and issubclass(found, World)):
-        raise KeiseiError(f"{name} is no world: it is not a subclass of keisei.worlds.World")
+        raise KeiseiError(f"{name} is not a world: it must be a subclass of keisei.worlds.World")
     missing = [part for part in ("name", "entities", "actions") if not hasattr(found, part)]
     if missing:
         raise KeiseiError(f"the world {name} has no {', '.join(missing)}: its class must set them")
@@ -56,7 +58,7 @@ def _import(name: str) -> ModuleType:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing and f"{name}.".startswith(f"{missing}."):  # itself, or a package it is in
             raise KeiseiError(
-                f"there is no module {name}, neither in {folder} nor installed"
+                f"there is no module {name} in {folder}, and none is installed"
             ) from None
         raise KeiseiError(f"{name} cannot be imported: {_explain(error)}") from error
 

@@ -87,8 +87,8 @@ class ParallelEnvironment(Environment):
 
     Learning beside collecting (`async_learning`) goes in steps: at the end of an interval the
     weights of the training before are taken over, whole; minibatches are drawn for the next one;
-    and it runs while the next interval is collected. So what comes out depends on the seed, never
-    on who was faster.
+    and it runs while the next interval is collected. So the result depends on the seed, never on
+    which of them was faster.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class ParallelEnvironment(Environment):
 
     @property
     def groups(self) -> list[Group]:
-        """Who is trained together."""
+        """The agents that are trained together."""
         return [group for groups in self._groups.values() for group in groups]
 
     # -- acting --------------------------------------------------------------------------------
@@ -202,10 +202,10 @@ class ParallelEnvironment(Environment):
             yield
         except TrainingFailed as error:
             self.failed_trainings += 1
-            log.warning("%s; its agents keep their weights and go on", error)
+            log.warning("%s; its agents keep their weights and continue", error)
 
     def _form_groups(self, number: int, batches: list[Arrays]) -> list[Group]:
-        """Who of a team is trained together, where, and in stacks of how many."""
+        """Which members of a team are trained together, where, and in stacks of how many."""
         team = self.teams[number]
         if number not in self._plans:
             self._plans[number] = self._make_plan(team, batches)
@@ -245,7 +245,7 @@ class ParallelEnvironment(Environment):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._dissolve_groups()  # what was under way is of another past
         super().load_state_dict(state)
-        # Measured anew, they might change the last bits of the weights.
+        # If they were measured again, they might change the last bits of the weights.
         self._plans = {number: Plan(**plan) for number, plan in state["plans"].items()}
 
 

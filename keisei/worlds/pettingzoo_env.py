@@ -26,7 +26,7 @@ def parallel_env(name: str, render_mode: str | None = None, **settings: Any) -> 
 
 
 class WorldEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no types
-    """Agents `agent_0`, `agent_1`, ... who all look, then all act, in this order."""
+    """Agents `agent_0`, `agent_1`, ...: all observe, then all act, in this order."""
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"]}  # noqa: RUF012  # PettingZoo's
 

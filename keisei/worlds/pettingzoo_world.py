@@ -33,8 +33,8 @@ class PettingZooWorld:
     """Copies of an environment, stepped one after another; agents are those of its list.
 
     An environment that ends begins a new episode at once, and `done` says so. All agents begin, act
-    and end together: there is no sequential order of turns, and who leaves before the others is an
-    error, because nothing could be learned from turns in which it is not there.
+    and end together: there is no sequential order of turns, and an agent that leaves early is an
+    error, because it could learn nothing from turns that it is not in.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class PettingZooWorld:
             )
             for i, name in enumerate(self.names):
                 rewards[i, copy] = got.get(name, 0.0)
-                # Who is not named any more has left.
+                # An agent that is no longer named has left.
                 dones[i, copy] = terminated.get(name, True) or truncated.get(name, True)
             if dones[:, copy].all():
                 self._reset(copy)
@@ -145,7 +145,7 @@ class PettingZooWorld:
             leaver, stayer = self.names[left.argmax()], self.names[left.argmin()]
             raise KeiseiError(
                 f"{self.name}: {leaver} left the episode in turn {self.turn}, before {stayer}; "
-                "agents can learn only where all end together"
+                "agents can learn only if all of them finish together"
             )
 
     def _actions(self, agent: str) -> spaces.Discrete:
@@ -166,7 +166,7 @@ def load_pettingzoo(
 ) -> PettingZooWorld:
     """The world of a module with a `parallel_env`, such as `mpe2.simple_spread_v3`."""
     if not module:
-        raise KeiseiError("say which module, such as pettingzoo:mpe2.simple_spread_v3")
+        raise KeiseiError("name a module, such as pettingzoo:mpe2.simple_spread_v3")
     try:
         make = importlib.import_module(module).parallel_env
     except (ImportError, AttributeError, TypeError) as error:  # TypeError: a name such as .x

@@ -27,7 +27,7 @@ def find_world(name: str) -> type[World]:
         return load_own_world(name)
     raise KeiseiError(
         f"there is no world {name!r}: choose {', '.join(WORLDS)}, pettingzoo:MODULE, "
-        "or MODULE:CLASS of your own"
+        "or your own MODULE:CLASS"
     )
 
 
@@ -46,7 +46,7 @@ def make_world(config: WorldRunConfig) -> AnyWorld:
     settings = config.world_settings
     for name in ("copies", "seed"):
         if name in settings:
-            raise ConfigError(f"world_settings.{name}: it is the run's: set {name} instead")
+            raise ConfigError(f"world_settings.{name}: this belongs to the run: set {name} instead")
     if _is_pettingzoo(config.world):
         if config.turn_order == "sequential":
             raise KeiseiError(

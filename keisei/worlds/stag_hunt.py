@@ -1,4 +1,4 @@
-"""Stag hunt: a stag falls only to two who act together; a hare is small, and sure."""
+"""Stag hunt: a stag takes two hunters acting together; a hare is small, but safe."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ class StagHuntSettings(WorldSettings):
     height: int = Field(13, ge=5, le=200, description="Rows of the grid, walls included.")
     width: int = Field(13, ge=5, le=200, description="Columns of the grid, walls included.")
     stags: int = Field(3, ge=0, description="Stags in the world.")
-    hares: int = Field(0, ge=0, description="Hares in the world; 0: rewards only together.")
-    stag_reward: float = Field(5.0, description="For each of those who hunt a stag together.")
-    hare_reward: float = Field(0.5, description="For who hunts a hare, alone.")
+    hares: int = Field(
+        0, ge=0, description="Hares in the world; with 0, only hunting together pays."
+    )
+    stag_reward: float = Field(
+        5.0, description="Reward for each of the agents that hunt a stag together."
+    )
+    hare_reward: float = Field(0.5, description="Reward for hunting a hare, alone.")
 
 
 class StagHunt(World):
@@ -51,7 +55,7 @@ class StagHunt(World):
         count = self.settings.stags + self.settings.hares
         self.prey: Ints = np.zeros((count, copies), np.int64)  # where; the stags first
         self._kinds = ["stag"] * self.settings.stags + ["hare"] * self.settings.hares
-        # Who was the first to hunt this prey in this turn: -1 for nobody.
+        # The first agent to hunt this prey in this turn; -1 for none.
         self._hunter: Ints = np.full((count, copies), -1)
         self._next = self.prey.copy()  # where prey that is caught in this turn comes again
 

@@ -111,7 +111,7 @@ def train_one(world: str, settings: Sequence[str], name: str) -> RunResult:
     elif _epochs_of(folder) < config.epochs:
         start_world_training(None, None, [f"epochs={config.epochs}"], None, str(folder), None)
     if _epochs_of(folder) < config.epochs:
-        raise KeiseiError(f"the sweep was stopped in {name}; the same command goes on with it")
+        raise KeiseiError(f"the sweep was stopped in {name}; run the same command to continue")
     with MetricsReader(Run(folder).metrics_path) as metrics:
         returns = [value for _, value in metrics.series("return")][: config.epochs]
         random = yaml.safe_load(metrics.meta("random_return") or "[0.0]")

@@ -16,16 +16,16 @@ class TagSettings(WorldSettings):
     num_agents: int = Field(4, ge=2, le=200, description="Agents in the world.")
     height: int = Field(13, ge=5, le=200, description="Rows of the grid, walls included.")
     width: int = Field(13, ge=5, le=200, description="Columns of the grid, walls included.")
-    pillars: int = Field(8, ge=0, description="Walls within the field, to hide behind.")
+    pillars: int = Field(8, ge=0, description="Walls inside the field, to hide behind.")
     pause: int = Field(
         5,
         ge=0,
-        description="Turns that who was tagged must stand still; that of the tag is the first.",
+        description="Turns that a tagged agent must stand still, including the turn of the tag.",
     )
 
 
 class Tag(World):
-    """Who is it gets 1 for walking into another, who then loses 1, pauses, and is it.
+    """The agent that is "it" gets 1 for tagging another, which loses 1, pauses, and is "it" next.
 
     >>> world = Tag(copies=3, seed=1)
     >>> world.reset()

@@ -61,7 +61,7 @@ class WorldTraining:
         return self.steps_of(self.environment.epoch)
 
     def steps_of(self, epochs: int) -> int:
-        """The turns of so many epochs, over all copies."""
+        """The turns of this many epochs, over all copies."""
         world = self.environment.world
         return epochs * world.max_turns * world.copies
 
@@ -178,13 +178,13 @@ def start_world_training(
     check_trace_file(trace_file)
     if resume is None:
         if world is None:
-            raise KeiseiError("say which world: `keisei worlds list` names them")
+            raise KeiseiError("name a world: see `keisei worlds list`")
         config = load_world_config(world, config_file, overrides)
         try_settings(config)
         run = Run.create(Path(config.runs_dir), name, to_yaml(config))
         return WorldTraining(config, run, trace_file).train()
     if world or config_file or name:
-        raise KeiseiError("--resume takes the run's own world, name and settings: leave them out")
+        raise KeiseiError("--resume uses the run's own world, name and settings: leave them out")
     run = open_run(resume, overrides)
     training = WorldTraining(load_world_config(None, run.config_path, overrides), run, trace_file)
     if training.checkpoints.paths():

@@ -16,10 +16,12 @@ class TreasureHuntSettings(WorldSettings):
     """What a treasure hunt can be told."""
 
     start_things: int = Field(
-        20, ge=0, description="Gems, coins, food and bones at an episode's start, in equal parts."
+        20,
+        ge=0,
+        description="Gems, coins, food and bones at the start of an episode, in equal parts.",
     )
     spawn_chance: float = Field(
-        0.7, ge=0, le=1, description="Chance, each turn, that something appears on a free cell."
+        0.7, ge=0, le=1, description="Chance per turn that something appears on a free cell."
     )
 
 
@@ -62,7 +64,7 @@ class TreasureHunt(World):
         things = self.draw_distinct(self.inside, self.settings.start_things)
         for name, cells in zip(VALUES, np.array_split(things, len(VALUES)), strict=True):
             self.put(name, cells)
-        self.place_agents(self.inside)  # who lands on a thing takes its place
+        self.place_agents(self.inside)  # an agent that lands on a thing replaces it
 
     def transition(self) -> None:
         """One cell in each copy is looked at; if it is free, something may appear there."""

@@ -40,7 +40,7 @@ def load_episode_of(run: Run, seed: int, human: int | None = None) -> Environmen
                 tensor.copy_(saved["state"][part])
             agent.model.epoch = state["environment"]["epoch"]
     if not isinstance(environment.world, World):
-        raise KeiseiError(f"{environment.world.name} cannot be drawn: it is no grid world")
+        raise KeiseiError(f"{environment.world.name} cannot be drawn: it is not a grid world")
     if human is not None:
         _join(environment, environment.world, human)
     return environment
@@ -104,7 +104,7 @@ def _play(environment: Environment) -> None:
         for _ in range(environment.world.max_turns):
             environment.take_turn()
     except KeyboardInterrupt:
-        pass  # who has seen enough
+        pass  # the viewer has seen enough
 
 
 def _view(environment: Environment, world: World) -> Text:

@@ -63,7 +63,9 @@ class WorldSettings(Section):
     num_agents: int = Field(2, ge=1, le=200, description="Agents in the world.")
     height: int = Field(21, ge=3, le=200, description="Rows of the grid, walls included.")
     width: int = Field(21, ge=3, le=200, description="Columns of the grid, walls included.")
-    vision: int = Field(4, ge=1, le=20, description="How many cells an agent sees each way.")
+    vision: int = Field(
+        4, ge=1, le=20, description="How many cells an agent sees in each direction."
+    )
     max_turns: int = Field(100, ge=1, description="Turns of an episode.")
 
 
@@ -155,7 +157,7 @@ class World:
     def close(self) -> None:
         """Nothing is open; a world that wraps something else closes it here."""
 
-    # -- tools for the one who writes a world --------------------------------------------------
+    # -- tools for writing a world -------------------------------------------------------------
 
     def look(self, cells: Ints) -> Codes:
         """The entities of these cells, one number each: the sum over the layers."""
@@ -165,7 +167,7 @@ class World:
         return seen
 
     def ahead(self, agent: int, actions: Ints) -> Ints:
-        """Where an agent's action leads; its own cell if the action is no step."""
+        """Where an agent's action leads; its own cell if the action is not a step."""
         there: Ints = self.positions[agent] + self._step_of[actions]
         return there
 

@@ -41,7 +41,7 @@ def test_with_a_handicap_white_moves_first():
 def test_a_move_and_a_resignation_can_be_taken_back(tmp_path):
     lines = ["undo", "7g7f", "2g2f", "undo", "resign", "undo", "save game.usi", "resign", "3g3f"]
     done = play(lines, folder=tmp_path)
-    assert "there is no move of yours to take back" in done.stdout
+    assert "you have no move to take back" in done.stdout
     assert "white wins by resignation" in done.stdout
     assert "the game is over" in done.stdout
     assert len(read_record(tmp_path / "game.usi").moves) == 2
@@ -52,8 +52,8 @@ def test_rubbish_is_answered_and_changes_nothing(tmp_path):
     done = play([*lines, "save game.kif", "save game.kif"], folder=tmp_path)
     assert done.returncode == 0
     assert done.stderr == ""
-    assert done.stdout.count("is no legal move here") == 4
-    assert "there already" in done.stdout
+    assert done.stdout.count("is not a legal move here") == 4
+    assert "already exists" in done.stdout
     assert read_record(tmp_path / "game.kif").moves == ()
 
 

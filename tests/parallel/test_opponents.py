@@ -87,7 +87,7 @@ def test_shares_over_one_are_refused():
 @pytest.mark.parametrize(
     ("workers", "shares", "says"),
     [
-        (2, "{past: 0.25, random: 0.5}", "past is 0.25 and num_workers is 2, which gives it none"),
+        (2, "{past: 0.25, random: 0.5}", "num_workers is 2, which rounds to no worker"),
         (2, "{past: 0.25}", "give at least 0.5, or more workers"),
         (3, "{past: 0.5, random: 0.5}", "past has 2 and random has 2 workers, but"),
     ],

@@ -184,7 +184,7 @@ def test_kif_is_written_in_cp932_and_kifu_in_utf8(tmp_path):
 
 def test_a_character_that_cp932_lacks_is_refused_and_the_old_file_stays(tmp_path):
     write_record(GameRecord(black="old"), tmp_path / "game.kif")
-    with pytest.raises(RecordError, match=r"CP932 has no 'ü'; \.kifu is UTF-8"):
+    with pytest.raises(RecordError, match=r"CP932 has no 'ü'; use \.kifu, which is UTF-8"):
         write_record(GameRecord(black="Müller"), tmp_path / "game.kif")
     assert read_record(tmp_path / "game.kif").black == "old"
     assert back(GameRecord(black="Müller"), tmp_path / "game.kifu").black == "Müller"
@@ -350,7 +350,7 @@ def test_what_cannot_be_read_is_named_with_its_line(tmp_path, suffix, text, line
 def test_bytes_that_are_no_text_are_named_with_their_line(tmp_path):
     path = tmp_path / "game.kif"
     path.write_bytes("手合割：平手\n".encode("cp932") + b"\x81\xff\n")
-    with pytest.raises(RecordError, match=r"line 2: .* is not UTF-8 nor CP932"):
+    with pytest.raises(RecordError, match=r"line 2: .* is neither UTF-8 nor CP932"):
         read_record(path)
 
 

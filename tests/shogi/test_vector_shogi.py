@@ -113,7 +113,7 @@ def test_a_wrong_action_names_the_game_and_the_action_and_changes_nothing():
     actions[2] = 13_000 if 13_000 not in games.game(2).legal_actions() else 12_999
     with pytest.raises(IllegalActionError, match=f"action {actions[2]} is not legal in game 2"):
         games.step(actions)
-    with pytest.raises(IllegalActionError, match="one a game"):
+    with pytest.raises(IllegalActionError, match="one per game"):
         games.step(actions[:3])
     with pytest.raises(IllegalActionError, match="float64"):
         games.step(actions.astype(float))

@@ -103,8 +103,8 @@ def test_who_has_no_runs_is_shown_the_board_and_who_has_some_the_runs(start, tmp
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--runs", "nowhere"], "nowhere is no folder"),
-        (["--runs", "file"], "file is no folder"),
+        (["--runs", "nowhere"], "nowhere is not a folder"),
+        (["--runs", "file"], "file is not a folder"),
         (["--host", "192.0.2.1"], "choose another --host"),  # none was named: that one is wrong
     ],
 )

@@ -23,7 +23,7 @@ def test_an_agent_whose_network_gives_nan_is_reported_and_the_others_go_on(make,
     environment = make("copies=2")
     environment.agents[0].model.state["w0"].fill_(torch.nan)
     environment.run_experiment(3)
-    assert "a network gives NaN" in caplog.text
+    assert "a network returns NaN" in caplog.text
     assert "not finite" in caplog.text
     broken, fine = (learner for _, learner in environment.learners)
     assert broken.failures > 0
@@ -42,7 +42,7 @@ def test_a_killed_learner_process_is_reported_and_replaced(make, caplog):
     process.wait(timeout=30)
     before = weights_of(environment)
     environment.run_experiment(2)
-    assert "is gone, and another takes its place" in caplog.text
+    assert "died; starting another one" in caplog.text
     assert environment.groups[0].worker.process.pid != process.pid
     assert not torch.equal(before[0]["w0"], environment.agents[0].model.state["w0"])
 
@@ -69,7 +69,7 @@ def test_a_hung_learner_process_meets_its_timeout(make, caplog):
     os.kill(process.pid, signal.SIGSTOP)
     environment.run_experiment(1)
     assert environment.failed_trainings == 1
-    assert "did not end within" in caplog.text
+    assert "did not finish within" in caplog.text
     process.wait(timeout=60)  # not left behind
 
 

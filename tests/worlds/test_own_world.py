@@ -79,18 +79,18 @@ CLASS = "from keisei.worlds import World\n\n\nclass Mine(World):\n"
 @pytest.mark.parametrize(
     ("world", "text", "said"),
     [
-        ("nowhere:Mine", "", "there is no module nowhere, neither in {folder} nor installed"),
-        ("mine.deep:Mine", "", "there is no module mine.deep, neither in"),
+        ("nowhere:Mine", "", "there is no module nowhere in {folder}, and none is installed"),
+        ("mine.deep:Mine", "", "there is no module mine.deep in"),
         ("mine.py:Mine", "", "leave out .py: mine:Mine"),
         ("harvest:Mine", "", "there is no class Mine in {folder}/harvest.py; its worlds: Harvest"),
         ("mine:Mine", "x = 1\n", "there is no class Mine in {folder}/mine.py; its worlds: none"),
         ("sys:Mine", "", "there is no class Mine in <module 'sys' (built-in)>; its worlds: none"),
-        ("harvest:HarvestSettings", "", "HarvestSettings is no world: it is not a subclass of"),
-        ("harvest:np", "", "np is no world"),
+        ("harvest:HarvestSettings", "", "HarvestSettings is not a world: it must be a subclass of"),
+        ("harvest:np", "", "np is not a world"),
         ("mine:Mine", CLASS + "    name = 'mine'\n", "mine:Mine has no entities, actions"),
-        ("harvest:", "", "'harvest:' is no MODULE:CLASS"),
-        (":Harvest", "", "':Harvest' is no MODULE:CLASS"),
-        (".harvest:Harvest", "", "is no MODULE:CLASS"),
+        ("harvest:", "", "'harvest:' is not of the form MODULE:CLASS"),
+        (":Harvest", "", "':Harvest' is not of the form MODULE:CLASS"),
+        (".harvest:Harvest", "", "is not of the form MODULE:CLASS"),
         ("mine:Mine", "x = 1\nimport nonsuch\n", "{folder}/mine.py, line 2: ModuleNotFoundError: "),
         ("mine:Mine", "x = (\n", "{folder}/mine.py, line 1: SyntaxError: '(' was never closed"),
         ("mine:Mine", CLASS + "    x = 1 / 0\n", "{folder}/mine.py, line 5: ZeroDivisionError: "),
@@ -124,4 +124,4 @@ def test_a_run_whose_world_is_gone_says_where_it_was_looked_for(harvest_folder):
     for command in (["watch", "a"], ["train", "--resume", "a", "-o", "epochs=3"]):
         done = keisei(*command)
         assert done.exit_code == 2
-        assert "there is no module harvest, neither in" in " ".join(done.stderr.split())
+        assert "there is no module harvest in" in " ".join(done.stderr.split())

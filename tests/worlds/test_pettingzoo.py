@@ -150,7 +150,7 @@ def test_a_first_turn_begins_an_episode_by_itself():
     [
         (SPREAD, ["turn_order=sequential"], "turn_order=simultaneous"),
         ("pettingzoo:json", [], "no PettingZoo environment"),
-        ("pettingzoo:", [], "say which module"),
+        ("pettingzoo:", [], "name a module"),
         ("pettingzoo:.x", [], "no PettingZoo environment"),
         (SPREAD, ["world_settings.bogus=1"], "cannot be made with {'bogus': 1}: .*bogus"),
         (SPREAD, ["world_settings.max_turns=abc"], "max_turns: .* integer.*, not 'abc'"),

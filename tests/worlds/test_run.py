@@ -109,7 +109,7 @@ def test_a_film_is_refused_before_the_episode_is_played(keisei, tmp_path, monkey
     monkeypatch.setenv("PATH", "")
     for name, said in (
         ("a.mp4", "an MP4 needs the program ffmpeg; install it, or write a .gif"),
-        ("a.avi", "ends in .gif or .mp4"),
+        ("a.avi", "must end in .gif or .mp4"),
         ("nowhere/a.gif", "there is no folder nowhere"),
     ):
         done = keisei("watch", "no_run", "--film", name)
@@ -177,7 +177,7 @@ def test_the_debug_flag_trains_one_agent_after_another_in_one_thread(keisei, tmp
         (["train", "nowhere"], "there is no world 'nowhere'"),
         (["train", "tag", "-o", "copys=3"], "copys: there is no such setting"),
         (["train", "tag", "-o", "world_settings.speed=3"], "world tag: speed"),
-        (["train"], "say which world"),
+        (["train"], "name a world"),
         (["watch", "nothing"], "there is no run 'nothing'"),
         (["config", "nowhere"], "there is no world 'nowhere'"),
     ],

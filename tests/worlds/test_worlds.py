@@ -244,7 +244,7 @@ def test_a_river_and_an_orchard_that_touch_fit_and_both_are_whole():
 
 @pytest.mark.parametrize(
     ("setting", "said"),
-    [("copies=99", "the world has 2 already"), ("world_settings.height=9", "world_settings")],
+    [("copies=99", "the world already has 2"), ("world_settings.height=9", "world_settings")],
 )
 def test_settings_that_a_ready_world_cannot_follow_are_refused(setting, said):
     with pytest.raises(KeiseiError, match=said):

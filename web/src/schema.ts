@@ -6,7 +6,7 @@ export interface Checkpoint {
   steps: number;
 }
 
-/** Seconds left for the game, and for this move (byoyomi included) of who is to move. */
+/** Seconds left for the game, and for this move (byoyomi included) of the player to move. */
 export interface ClockNow {
   black: number;
   white: number;
@@ -40,7 +40,7 @@ export interface Episode {
   returns: Array<number>;
 }
 
-/** A turn: the lowest and the uppermost thing of each cell, the agents, what each got. */
+/** A turn: the bottom and the top thing in each cell, the agents, and their rewards. */
 export interface Frame {
   ground: Array<Array<number>>;
   cells: Array<Array<number>>;
@@ -166,7 +166,7 @@ export interface NewGame {
   clock?: ClockSettings | null;
 }
 
-/** Nothing more to say. */
+/** An empty body. */
 export interface NoBody {
 }
 
@@ -187,12 +187,12 @@ export interface PlayedGame {
   clock: ClockNow | null;
 }
 
-/** Everybody to play against. */
+/** All players to play against. */
 export interface PlayerList {
   players: Array<PlayerRow>;
 }
 
-/** Somebody to play against. */
+/** A player to play against. */
 export interface PlayerRow {
   id: string;
   label: string;
