@@ -28,8 +28,8 @@ from keisei.evaluation.contestants import resolve
 from keisei.evaluation.evaluate import MatchSettings, play_batch
 from keisei.evaluation.match import MatchResult
 from keisei.evaluation.pairs import Pentanomial
-from keisei.evaluation.ratings import SCALE, Rating, rate
-from keisei.evaluation.statistics import score_of_elo, summarise
+from keisei.evaluation.ratings import SCALE, rate
+from keisei.evaluation.statistics import Z95, score_of_elo, summarise
 from keisei.evaluation.yardstick import (
     ANCHOR,
     FILE,
@@ -67,17 +67,20 @@ def mixtures(name: str, player: str, guesses: Mapping[int, float]) -> dict[str, 
 # By name: the player, and a first guess of its rating, which says whom it meets at first.
 POOL: dict[str, tuple[str, float]] = {
     ANCHOR: ("random", 0),
-    **mixtures("greedy", "greedy", {88: 140, 82: 240, 75: 350, 65: 480, 50: 650, 34: 850, 0: 1150}),
+    **mixtures(
+        "greedy", "greedy", {88: 140, 82: 240, 75: 350, 65: 480, 57: 600, 50: 740, 34: 930, 0: 1190}
+    ),
     "fairy -20": (f"{FAIRY},go=depth 1,Skill Level=-20", 700),
     "fairy 0": (f"{FAIRY},go=depth 1,Skill Level=0", 2300),
     **mixtures(
         "fairy d1",
         f"{FAIRY},go=depth 1",
-        {50: 1100, 42: 1550, 30: 1800, 20: 1950, 10: 2200, 5: 2300, 2: 2450, 0: 2600},
+        {50: 1500, 42: 1680, 30: 1900, 25: 2000, 20: 2120, 15: 2240, 10: 2360, 5: 2490}
+        | {2: 2590, 0: 2730},
     ),
     **{
         f"fairy d{depth}": (f"{FAIRY},go=depth {depth}", guess)
-        for depth, guess in {2: 2800, 3: 2930, 4: 3080, 5: 3220, 6: 3380, 8: 3600}.items()
+        for depth, guess in {2: 2870, 3: 2980, 4: 3120, 5: 3210, 6: 3350, 8: 3500}.items()
     },
     "fairy 1000 nodes": (f"{FAIRY},go=nodes 1000", 3050),
     "gpsshogi d4": (GPS, 3500),
@@ -206,18 +209,35 @@ def player_here(name: str) -> str:
     return resolve(placed(reference, find_engine(reference.engine or "") or "").player)
 
 
-def find_misfit(results: Mapping[Pair, Pentanomial], ratings: Mapping[str, Rating]) -> float:
-    """By how many Elo results stray from what ratings say, beyond chance."""
-    excess = weights = 0.0
+def predictions(results: Mapping[Pair, Pentanomial], misfit: float) -> list[tuple[Pair, float]]:
+    """How far off every pairing is from what the others predict, in standard deviations.
+
+    Each is left out in turn: the rating of the first is fitted by all other games, the second being
+    0. `misfit` counts twice: in what the others say, and in this pairing itself.
+    """
+    found = []
     for (one, two), result in results.items():
-        expected = score_of_elo(ratings[one].elo - ratings[two].elo)
+        others = {pair: other for pair, other in results.items() if pair != (one, two)}
+        if result.games < 3 * BATCH or not 0.05 < result.score < 0.95:
+            continue
+        rating = rate(others, {two: 0.0}, misfit)[one]
+        expected = score_of_elo(rating.elo)
         slope = expected * (1 - expected) / SCALE  # of the score, for each Elo
-        chance = result.variance(expected) / result.pairs
-        weight = slope**2 / (chance + slope**2 * 30**2) ** 2  # of little use: few games, far apart
-        excess += weight * ((result.score - expected) ** 2 - chance)
-        weights += weight * slope**2
-    freedom = 1 - len(ratings) / len(results)  # what the fit has taken up already
-    return float(np.sqrt(max(excess / weights, 0.0) / freedom))
+        doubt = (rating.width / 2 / Z95) ** 2 + misfit**2
+        variance = result.variance(expected) / result.pairs + slope**2 * doubt
+        found.append(((one, two), float((result.score - expected) / np.sqrt(variance))))
+    return found
+
+
+def find_misfit(results: Mapping[Pair, Pentanomial]) -> float:
+    """By how many Elo results stray from what ratings say: so that predictions are as sure as said.
+
+    The least for which the mean square of what they are off is 1.
+    """
+    for misfit in range(0, 200, 5):
+        if np.mean([off**2 for _, off in predictions(results, misfit)]) <= 1:
+            return float(misfit)
+    raise SystemExit("results have little to do with ratings: look at the games")
 
 
 def fit(path: Path) -> None:
@@ -228,8 +248,7 @@ def fit(path: Path) -> None:
         for (one, two), result in games.results.items()
         if {one, two} <= set(POOL) and {(one, two), (two, one)}.isdisjoint(HELD_OUT)
     }
-    plain = rate(fitted, {ANCHOR: 0.0})
-    misfit = find_misfit(fitted, plain)
+    misfit = find_misfit(fitted)
     ratings = rate(fitted, {ANCHOR: 0.0}, misfit)
     references = [
         Reference(
@@ -242,6 +261,11 @@ def fit(path: Path) -> None:
         )
         for name, rating in sorted(ratings.items(), key=lambda item: item[1].elo)
     ]
+    off = predictions(fitted, misfit)
+    held = np.mean([abs(z) < Z95 for _, z in off])
+    print(f"of {len(off)} pairings, {held:.0%} are in the 95 % interval that the others predict")
+    for pair, z in sorted(off, key=lambda one: -abs(one[1]))[:8]:
+        print(f"  {z:+.1f} standard deviations: {' - '.join(pair)}, {fitted[pair]}")
     report(games, references, misfit)
     data = {
         "made": date.today().isoformat(),
