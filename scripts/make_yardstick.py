@@ -46,9 +46,12 @@ Pair = tuple[str, str]
 
 BATCH = 16
 NEAR = 450.0  # Elo; whose ratings are farther apart than this say little about each other
+TIED = 208  # games that neighbours must have
 ENOUGH = 240  # games of a pair; more are played only when nothing else is left to do
 FAIRY = "usi:fairy-stockfish,Hash=1"
 GPS = "usi:gpsusi,Thread=1,BookDepth=0,go=byoyomi 10000,LimitDepth=4"
+# So wide that it pulls nobody: of many players on a long chain, the usual prior would shorten it.
+PRIOR = 1e5
 OUTPUT = Path(__file__).parents[1] / "keisei" / "evaluation" / FILE
 HELD_OUT: set[Pair] = set()
 
@@ -152,7 +155,9 @@ class Games:
 def estimate(games: Games) -> dict[str, float]:
     """Ratings from the games so far; the guess for those with few."""
     known = {pair: result for pair, result in games.results.items() if set(pair) <= set(POOL)}
-    ratings = rate(known, {ANCHOR: 0.0}) if any(ANCHOR in pair for pair in known) else {}
+    ratings = (
+        rate(known, {ANCHOR: 0.0}, prior_elo=PRIOR) if any(ANCHOR in pair for pair in known) else {}
+    )
     elo = {name: guess for name, (_, guess) in POOL.items()}
     return elo | {name: r.elo for name, r in ratings.items() if r.games >= 32 and r.width < 900}
 
@@ -171,9 +176,10 @@ def choose(games: Games, begun: Counter[Pair]) -> Pair:
         # By the result itself, too: strength is not one number.
         if played >= 64 and result.pairs and not 0.05 < result.score < 0.95:
             return 0.0
-        near = {1: 3.0, 2: 1.5, 3: 1.5}.get(to - at, 1.0) * score_of_elo(gap) * score_of_elo(-gap)
+        neighbours = to - at == 1 and played < TIED
+        near = (6.0 if neighbours else 1.0) * score_of_elo(gap) * score_of_elo(-gap)
         rest = 0.05 if played >= ENOUGH else 1.0
-        return float(rest * near / (played + BATCH) / max(games.cost(one, two), 0.1) ** 0.8)
+        return float(rest * near / (played + BATCH) / max(games.cost(one, two), 0.1) ** 0.6)
 
     pairs = [(at, to) for at in range(len(order)) for to in range(at + 1, len(order))]
     at, to = max(pairs, key=lambda pair: worth(*pair))
@@ -220,7 +226,7 @@ def predictions(results: Mapping[Pair, Pentanomial], misfit: float) -> list[tupl
         others = {pair: other for pair, other in results.items() if pair != (one, two)}
         if result.games < 3 * BATCH or not 0.05 < result.score < 0.95:
             continue
-        rating = rate(others, {two: 0.0}, misfit)[one]
+        rating = rate(others, {two: 0.0}, misfit, prior_elo=PRIOR)[one]
         expected = score_of_elo(rating.elo)
         slope = expected * (1 - expected) / SCALE  # of the score, for each Elo
         doubt = (rating.width / 2 / Z95) ** 2 + misfit**2
@@ -249,7 +255,7 @@ def fit(path: Path) -> None:
         if {one, two} <= set(POOL) and {(one, two), (two, one)}.isdisjoint(HELD_OUT)
     }
     misfit = find_misfit(fitted)
-    ratings = rate(fitted, {ANCHOR: 0.0}, misfit)
+    ratings = rate(fitted, {ANCHOR: 0.0}, misfit, prior_elo=PRIOR)
     references = [
         Reference(
             name,
