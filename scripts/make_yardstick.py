@@ -28,8 +28,8 @@ from keisei.evaluation.contestants import resolve
 from keisei.evaluation.evaluate import MatchSettings, play_batch
 from keisei.evaluation.match import MatchResult
 from keisei.evaluation.pairs import Pentanomial
-from keisei.evaluation.ratings import SCALE, Rating, rate
-from keisei.evaluation.statistics import score_of_elo, summarise
+from keisei.evaluation.ratings import SCALE, rate
+from keisei.evaluation.statistics import Z95, score_of_elo, summarise
 from keisei.evaluation.yardstick import (
     ANCHOR,
     FILE,
@@ -46,11 +46,19 @@ Pair = tuple[str, str]
 
 BATCH = 16
 NEAR = 450.0  # Elo; whose ratings are farther apart than this say little about each other
+TIED = 208  # games that neighbours must have
 ENOUGH = 240  # games of a pair; more are played only when nothing else is left to do
 FAIRY = "usi:fairy-stockfish,Hash=1"
 GPS = "usi:gpsusi,Thread=1,BookDepth=0,go=byoyomi 10000,LimitDepth=4"
+# So wide that it pulls nobody: of many players on a long chain, the usual prior would shorten it.
+PRIOR = 1e5
 OUTPUT = Path(__file__).parents[1] / "keisei" / "evaluation" / FILE
-HELD_OUT: set[Pair] = set()
+# Drawn (seed 16) from pairings of different kinds, not neighbours, with an open result.
+HELD_OUT = {
+    ("quick-131072", "greedy, 57 % random"),
+    ("fairy -20", "greedy, 34 % random"),
+    ("shipped, 25 nodes", "fairy d1, 25 % random"),
+}
 
 
 def mixtures(name: str, player: str, guesses: Mapping[int, float]) -> dict[str, tuple[str, float]]:
@@ -67,17 +75,20 @@ def mixtures(name: str, player: str, guesses: Mapping[int, float]) -> dict[str, 
 # By name: the player, and a first guess of its rating, which says whom it meets at first.
 POOL: dict[str, tuple[str, float]] = {
     ANCHOR: ("random", 0),
-    **mixtures("greedy", "greedy", {88: 140, 82: 240, 75: 350, 65: 480, 50: 650, 34: 850, 0: 1150}),
+    **mixtures(
+        "greedy", "greedy", {88: 140, 82: 240, 75: 350, 65: 480, 57: 600, 50: 740, 34: 930, 0: 1190}
+    ),
     "fairy -20": (f"{FAIRY},go=depth 1,Skill Level=-20", 700),
     "fairy 0": (f"{FAIRY},go=depth 1,Skill Level=0", 2300),
     **mixtures(
         "fairy d1",
         f"{FAIRY},go=depth 1",
-        {50: 1100, 42: 1550, 30: 1800, 20: 1950, 10: 2200, 5: 2300, 2: 2450, 0: 2600},
+        {50: 1500, 42: 1680, 30: 1900, 25: 2000, 20: 2120, 15: 2240, 10: 2360, 5: 2490}
+        | {2: 2590, 0: 2730},
     ),
     **{
         f"fairy d{depth}": (f"{FAIRY},go=depth {depth}", guess)
-        for depth, guess in {2: 2800, 3: 2930, 4: 3080, 5: 3220, 6: 3380, 8: 3600}.items()
+        for depth, guess in {2: 2870, 3: 2980, 4: 3120, 5: 3210, 6: 3350, 8: 3500}.items()
     },
     "fairy 1000 nodes": (f"{FAIRY},go=nodes 1000", 3050),
     "gpsshogi d4": (GPS, 3500),
@@ -149,7 +160,9 @@ class Games:
 def estimate(games: Games) -> dict[str, float]:
     """Ratings from the games so far; the guess for those with few."""
     known = {pair: result for pair, result in games.results.items() if set(pair) <= set(POOL)}
-    ratings = rate(known, {ANCHOR: 0.0}) if any(ANCHOR in pair for pair in known) else {}
+    ratings = (
+        rate(known, {ANCHOR: 0.0}, prior_elo=PRIOR) if any(ANCHOR in pair for pair in known) else {}
+    )
     elo = {name: guess for name, (_, guess) in POOL.items()}
     return elo | {name: r.elo for name, r in ratings.items() if r.games >= 32 and r.width < 900}
 
@@ -168,9 +181,10 @@ def choose(games: Games, begun: Counter[Pair]) -> Pair:
         # By the result itself, too: strength is not one number.
         if played >= 64 and result.pairs and not 0.05 < result.score < 0.95:
             return 0.0
-        near = {1: 3.0, 2: 1.5, 3: 1.5}.get(to - at, 1.0) * score_of_elo(gap) * score_of_elo(-gap)
+        tie = to - at == 1 or not HELD_OUT.isdisjoint({(one, two), (two, one)})
+        near = (6.0 if tie and played < TIED else 1.0) * score_of_elo(gap) * score_of_elo(-gap)
         rest = 0.05 if played >= ENOUGH else 1.0
-        return float(rest * near / (played + BATCH) / max(games.cost(one, two), 0.1) ** 0.8)
+        return float(rest * near / (played + BATCH) / max(games.cost(one, two), 0.1) ** 0.6)
 
     pairs = [(at, to) for at in range(len(order)) for to in range(at + 1, len(order))]
     at, to = max(pairs, key=lambda pair: worth(*pair))
@@ -206,18 +220,35 @@ def player_here(name: str) -> str:
     return resolve(placed(reference, find_engine(reference.engine or "") or "").player)
 
 
-def find_misfit(results: Mapping[Pair, Pentanomial], ratings: Mapping[str, Rating]) -> float:
-    """By how many Elo results stray from what ratings say, beyond chance."""
-    excess = weights = 0.0
+def predictions(results: Mapping[Pair, Pentanomial], misfit: float) -> list[tuple[Pair, float]]:
+    """How far off every pairing is from what the others predict, in standard deviations.
+
+    Each is left out in turn: the rating of the first is fitted by all other games, the second being
+    0. `misfit` counts twice: in what the others say, and in this pairing itself.
+    """
+    found = []
     for (one, two), result in results.items():
-        expected = score_of_elo(ratings[one].elo - ratings[two].elo)
+        others = {pair: other for pair, other in results.items() if pair != (one, two)}
+        if result.games < 3 * BATCH or not 0.05 < result.score < 0.95:
+            continue
+        rating = rate(others, {two: 0.0}, misfit, prior_elo=PRIOR)[one]
+        expected = score_of_elo(rating.elo)
         slope = expected * (1 - expected) / SCALE  # of the score, for each Elo
-        chance = result.variance(expected) / result.pairs
-        weight = slope**2 / (chance + slope**2 * 30**2) ** 2  # of little use: few games, far apart
-        excess += weight * ((result.score - expected) ** 2 - chance)
-        weights += weight * slope**2
-    freedom = 1 - len(ratings) / len(results)  # what the fit has taken up already
-    return float(np.sqrt(max(excess / weights, 0.0) / freedom))
+        doubt = (rating.width / 2 / Z95) ** 2 + misfit**2
+        variance = result.variance(expected) / result.pairs + slope**2 * doubt
+        found.append(((one, two), float((result.score - expected) / np.sqrt(variance))))
+    return found
+
+
+def find_misfit(results: Mapping[Pair, Pentanomial]) -> float:
+    """By how many Elo results stray from what ratings say: so that predictions are as sure as said.
+
+    The least for which the mean square of what they are off is 1.
+    """
+    for misfit in range(0, 200, 5):
+        if np.mean([off**2 for _, off in predictions(results, misfit)]) <= 1:
+            return float(misfit)
+    raise SystemExit("results have little to do with ratings: look at the games")
 
 
 def fit(path: Path) -> None:
@@ -228,9 +259,8 @@ def fit(path: Path) -> None:
         for (one, two), result in games.results.items()
         if {one, two} <= set(POOL) and {(one, two), (two, one)}.isdisjoint(HELD_OUT)
     }
-    plain = rate(fitted, {ANCHOR: 0.0})
-    misfit = find_misfit(fitted, plain)
-    ratings = rate(fitted, {ANCHOR: 0.0}, misfit)
+    misfit = find_misfit(fitted)
+    ratings = rate(fitted, {ANCHOR: 0.0}, misfit, prior_elo=PRIOR)
     references = [
         Reference(
             name,
@@ -242,6 +272,11 @@ def fit(path: Path) -> None:
         )
         for name, rating in sorted(ratings.items(), key=lambda item: item[1].elo)
     ]
+    off = predictions(fitted, misfit)
+    held = np.mean([abs(z) < Z95 for _, z in off])
+    print(f"of {len(off)} pairings, {held:.0%} are in the 95 % interval that the others predict")
+    for pair, z in sorted(off, key=lambda one: -abs(one[1]))[:8]:
+        print(f"  {z:+.1f} standard deviations: {' - '.join(pair)}, {fitted[pair]}")
     report(games, references, misfit)
     data = {
         "made": date.today().isoformat(),
