@@ -83,7 +83,7 @@ def test_a_learner_that_nobody_has_written_is_refused_by_name():
 def test_a_field_of_a_rollout_is_declared_in_one_place_and_goes_wherever_rollouts_go(monkeypatch):
     @dataclass(kw_only=True)
     class Annotated(rollouts.Rollout):
-        clocks: Any = rollouts._per_step(np.float32)
+        clocks: Any = rollouts._per_step(np.float32)  # noqa: RUF009
 
     monkeypatch.setattr(rollouts, "Rollout", Annotated)
     assert slot_layout(load_config(overrides=options()[1::2]), 3)["clocks"][0] == (3, 32, 4)
