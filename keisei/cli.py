@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
 from keisei import __version__, configs
-from keisei.cli_worlds import Ray, worlds
+from keisei.cli_common import JsonFile, Ray, readable_errors
+from keisei.cli_worlds import worlds
 from keisei.errors import KeiseiError
 from keisei.models import SHIPPED
 
@@ -24,10 +23,6 @@ app = typer.Typer(
 benchmark = typer.Typer(help="Measure speed on this machine; compare the ratios within one run.")
 app.add_typer(benchmark, name="benchmark", no_args_is_help=True)
 app.add_typer(worlds, name="worlds", no_args_is_help=True)
-
-JsonFile = Annotated[
-    Optional[Path], typer.Option("--json", help="Also write the results to this file.")  # noqa: UP045
-]
 
 
 def _show_version(wanted: bool) -> None:
@@ -147,6 +142,25 @@ def evaluate(
 
 
 @app.command()
+def rate(
+    player: Annotated[str, typer.Argument(help="RUN, FILE.pt, RUN,nodes=400, RUN,seconds=1, ...")],
+    width: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(help="Of the 95 % interval: 80 if not given, 120 with search.", min=1),
+    ] = None,
+    minutes: Annotated[float, typer.Option(help="To play at most.", min=0)] = 30.0,
+    seed: Annotated[int, typer.Option(help="Of the players and the order of openings.")] = 1,
+    json: JsonFile = None,
+    ray: Ray = None,
+) -> None:
+    """Say how strong a player is, in Elo on the yardstick; a network alone and with search."""
+    from keisei.evaluation.rate_report import run_rate
+
+    with readable_errors():
+        run_rate(player, width, minutes, seed, json, ray)
+
+
+@app.command()
 def ladder(
     run: Annotated[str, typer.Argument(help="A run: its name or folder.")],
     checkpoints: Annotated[int, typer.Option(help="Checkpoints of the run to rate.", min=1)] = 8,
@@ -154,7 +168,7 @@ def ladder(
         Optional[list[int]],  # noqa: UP045
         typer.Option(help="Also rate the newest checkpoint with this many search nodes per move."),
     ] = None,
-    games: Annotated[int, typer.Option(help="Play at most this many games.", min=2)] = 600,
+    games: Annotated[int, typer.Option(help="Play at most this many games.", min=2)] = 5000,
     minutes: Annotated[float, typer.Option(help="Play for at most this long.", min=0)] = 10.0,
     watch: Annotated[
         bool,
@@ -163,7 +177,7 @@ def ladder(
     runs_dir: Annotated[Path, typer.Option(help="The folder with all runs.")] = Path("runs"),
     ray: Ray = None,
 ) -> None:
-    """Rate a run's checkpoints and reference players by Elo; the random player is 0."""
+    """Rate a run's checkpoints by Elo on the yardstick, where the random player is 0."""
     from keisei.evaluation.ladder import LadderSettings
     from keisei.evaluation.ladder_report import run_ladder
 
@@ -200,7 +214,7 @@ def export(
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write: NAME.pt.")],
 ) -> None:
     """Save just the network, in half precision: a small file to share and play against."""
-    from keisei.training.trained import export_network, find_checkpoint
+    from keisei.trained import export_network, find_checkpoint
 
     with readable_errors():
         export_network(find_checkpoint(network), output)
@@ -246,19 +260,6 @@ def serve(
 
     with readable_errors():
         run_server(runs, host, port, open_browser, tuple(allow_host or ()))
-
-
-@contextlib.contextmanager
-def readable_errors() -> Iterator[None]:
-    """Show errors that a user can fix as one line on stderr with exit code 2, no traceback."""
-    try:
-        yield
-    except (KeiseiError, OSError) as error:
-        said = str(error)
-        if isinstance(error, OSError) and error.filename is not None:  # without Python's [Errno 2]
-            said = f"{error.filename}: {error.strerror}"
-        typer.secho(f"keisei: {said}", fg=typer.colors.RED, err=True)
-        raise typer.Exit(2) from None
 
 
 @benchmark.command("env")

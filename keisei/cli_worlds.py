@@ -7,18 +7,13 @@ from typing import Annotated, Optional
 
 import typer
 
+from keisei.cli_common import JsonFile, Ray, readable_errors
+
 worlds = typer.Typer(help="Worlds where many independent agents learn.")
 
 Overrides = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--override", "-o", help="Change a setting: -o copies=64"),
-]
-Ray = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(
-        metavar="auto|HOST:PORT",
-        help="Use this Ray cluster; auto: the one running here, or else just this machine.",
-    ),
 ]
 
 
@@ -36,7 +31,6 @@ def list_worlds() -> None:
 @worlds.command()
 def config(world: Annotated[str, typer.Argument(help="A world.")] = "treasure_hunt") -> None:
     """Print all settings, and a world's own, with their meanings and defaults."""
-    from keisei.cli import readable_errors
     from keisei.config_schema import describe
     from keisei.worlds.config import WorldRunConfig
     from keisei.worlds.registry import default_settings
@@ -69,7 +63,6 @@ def train(
     ] = None,
 ) -> None:
     """Train all agents of a world, each with its own learner; Ctrl-C saves and stops."""
-    from keisei.cli import readable_errors
     from keisei.worlds.training import start_world_training
 
     overrides = [*(override or []), *(["parallel.enabled=false"] if debug else [])]
@@ -94,7 +87,6 @@ def watch(
     speed: Annotated[float, typer.Option(help="Turns per second.", min=0.1)] = 8.0,
 ) -> None:
     """Show an episode of a run's agents, live in the terminal or as a film."""
-    from keisei.cli import readable_errors
     from keisei.worlds.watch import watch as show
 
     with readable_errors():
@@ -119,12 +111,9 @@ def sweep(
         typer.Option(help="Prefix of the runs' names; by default sweep-WORLD."),
     ] = None,
     ray: Ray = None,
-    json: Annotated[
-        Optional[Path], typer.Option("--json", help="Write the results to this file.")  # noqa: UP045
-    ] = None,
+    json: JsonFile = None,
 ) -> None:
     """Train one run per combination of settings and seed; run it again to continue."""
-    from keisei.cli import readable_errors
     from keisei.worlds.sweep import sweep as run_all
 
     with readable_errors():

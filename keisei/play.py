@@ -18,7 +18,7 @@ from keisei.shogi.board_text import board_text
 from keisei.shogi.notation import western
 from keisei.shogi.records import GameRecord, write_record
 from keisei.shogi.rules import HANDICAPS, START_SFEN, new_board
-from keisei.training.trained import find_checkpoint, load_trained
+from keisei.trained import find_checkpoint, load_trained
 
 AGENT = "Keisei"
 HINT_NODES = 100  # at least

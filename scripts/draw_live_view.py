@@ -9,13 +9,13 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from keisei.config_schema import load_config
+from keisei.runs.checkpoint import CheckpointStore
+from keisei.runs.metrics import MetricsReader
+from keisei.runs.run import Run
+from keisei.selfplay.shard import make_shard
 from keisei.shogi.board_text import board_text
-from keisei.training.checkpoint import CheckpointStore
 from keisei.training.live_panels import LEARNING, View, draw
-from keisei.training.metrics import MetricsReader
 from keisei.training.progress import Progress
-from keisei.training.run import Run
-from keisei.training.shard import make_shard
 
 WIDTH, HEIGHT = 130, 30
 

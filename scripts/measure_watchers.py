@@ -37,7 +37,7 @@ from urllib.parse import urlencode, urlsplit
 
 import psutil
 
-from keisei.training.metrics import MetricsReader
+from keisei.runs.metrics import MetricsReader
 
 CURVES = ["entropy", "kl", "policy_loss", "value_loss", "game_length", "steps_per_s"]
 RUN = "measured"

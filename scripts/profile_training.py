@@ -18,8 +18,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from keisei.config_schema import load_config, to_yaml
-from keisei.training.run import Run
+from keisei.config_schema import load_config
+from keisei.runs.run import Run
+from keisei.settings import to_yaml
 from keisei.training.trainer import Trainer
 
 
@@ -61,9 +62,10 @@ def show(trainer: Trainer, phases: dict[str, float], took: float) -> None:
     for name, total in phases.items():
         table.add_row(name, f"{total / updates:.0%}")
     Console().print(table)
-    if trainer.workers:
+    workers = trainer.manager.get_statistics()["workers"]
+    if workers:
         table = Table("worker", "moves/s", "busy", "waiting", "syncing")
-        for index, row in trainer.workers.get_statistics()["workers"].items():
+        for index, row in workers.items():
             shares = [f"{row[name]:.0%}" for name in ("busy", "waiting", "syncing")]
             table.add_row(str(index), f"{row['steps_per_s']:,.0f}", *shares)
         Console().print(table)

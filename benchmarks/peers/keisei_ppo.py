@@ -11,7 +11,7 @@ from measure import publish
 from keisei.benchmarks.collect import settings
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.ppo_agent import PPOAgent
-from keisei.core.runtime import keep_freed_memory
+from keisei.processes.machine import keep_freed_memory
 from keisei.training.parallel import ParallelManager
 
 

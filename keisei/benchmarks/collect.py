@@ -20,10 +20,11 @@ from keisei.config_schema import AppConfig, load_config
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.rollout import Rollout, empty_rollout
-from keisei.core.runtime import keep_freed_memory, traced, tracing_pays
+from keisei.core.runtime import traced, tracing_pays
+from keisei.processes.machine import keep_freed_memory
+from keisei.selfplay.shard import SelfPlayShard
 from keisei.training.parallel import ParallelManager
 from keisei.training.parallel.model_sync import ModelReceiver, ModelSynchronizer
-from keisei.training.shard import SelfPlayShard
 
 GAMES = 64
 

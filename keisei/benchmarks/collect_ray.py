@@ -10,9 +10,10 @@ from keisei.benchmarks.collect import GAMES, settings
 from keisei.benchmarks.report import Contender, interleave, median_ratio, publish
 from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent
-from keisei.core.runtime import keep_freed_memory
+from keisei.processes.machine import keep_freed_memory
+from keisei.processes.ray_cluster import cluster
 from keisei.training.parallel import make_manager
-from keisei.training.parallel.ray_cluster import cluster, store_bytes
+from keisei.training.parallel.ray_sizing import store_bytes
 
 WORKERS = 2
 

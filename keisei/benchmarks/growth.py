@@ -17,13 +17,15 @@ from rich.console import Console
 from keisei.benchmarks import collect, learn
 from keisei.benchmarks.growth_plot import draw, rows
 from keisei.benchmarks.report import Contender, OtherLoad, interleave, publish
-from keisei.config_schema import AppConfig, cores
-from keisei.core.ppo_agent import PPOAgent, build_network
-from keisei.core.runtime import keep_freed_memory, traced
+from keisei.config_schema import AppConfig
+from keisei.core.learner import build_network
+from keisei.core.ppo_agent import PPOAgent
+from keisei.core.runtime import traced
 from keisei.errors import KeiseiError
+from keisei.processes.machine import cores, keep_freed_memory
+from keisei.processes.shared_memory import layout_bytes
 from keisei.shogi.features import NUM_PLANES
 from keisei.training.parallel import ParallelManager
-from keisei.training.parallel.shared_memory import layout_bytes
 from keisei.training.parallel.slots import slot_layout, slots_needed
 
 GAMES, WORKERS, PRESETS = (1, 4, 16, 64, 256, 512), (1, 2, 4), ("tiny", "small", "full")

@@ -14,8 +14,8 @@ from keisei.config_schema import AppConfig, load_config
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.policy import segment_rows
 from keisei.core.ppo_agent import PPOAgent
+from keisei.selfplay.shard import make_shard, new_rollout
 from keisei.shogi import features
-from keisei.training.shard import make_shard, new_rollout
 
 
 def ppo_update(agent: PPOAgent, buffer: ExperienceBuffer) -> Callable[[], int]:

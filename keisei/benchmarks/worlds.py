@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from keisei.benchmarks.report import Contender, OtherLoad, interleave, median_ratio, publish
-from keisei.core.runtime import keep_freed_memory
+from keisei.processes.machine import keep_freed_memory
 from keisei.worlds import Environment, make_environment
 
 COPIES = 128

@@ -3,53 +3,22 @@
 from __future__ import annotations
 
 import copy
-from contextlib import nullcontext
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from keisei.config_schema import AppConfig, ModelConfig
+from keisei.config_schema import AppConfig
 from keisei.core.experience_buffer import Batch, ExperienceBuffer
-from keisei.core.neural_network import PRESETS, ActorCriticResTower
-from keisei.core.policy import Evaluation, evaluate, sample, segment_rows
-from keisei.errors import KeiseiError
+from keisei.core.learner import DivergedError, Learner, Metrics
+from keisei.core.policy import segment_rows
+from keisei.core.rollout import Rollout
 from keisei.shogi import features
 
-Metrics = dict[str, float]
 
-
-def build_network(config: ModelConfig) -> ActorCriticResTower:
-    """A fresh network of the configured size."""
-    preset = PRESETS[config.preset]
-    return ActorCriticResTower(
-        preset.depth if config.depth is None else config.depth,
-        preset.width if config.width is None else config.width,
-        preset.se_ratio if config.se_ratio is None else config.se_ratio,
-        config.policy_head,
-    )
-
-
-def choose_device(name: str) -> torch.device:
-    """The configured device; `auto` is CUDA where there is one."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    device = torch.device(name)
-    there = torch.cuda.device_count()
-    if device.type == "cuda" and (device.index or 0) >= there:
-        raise KeiseiError(
-            f"env.device is {name}, but PyTorch sees {there} CUDA devices here; use auto or cpu"
-        )
-    return device
-
-
-class DivergedError(KeiseiError):
-    """The network's numbers are no numbers any more."""
-
-
-class PPOAgent:
+class PPOAgent(Learner):
     """A network with its optimiser, which plays and learns.
 
     >>> from keisei.config_schema import AppConfig
@@ -59,61 +28,18 @@ class PPOAgent:
     """
 
     def __init__(self, config: AppConfig, device: torch.device | str | None = None) -> None:
-        self.config = config
-        self.device = torch.device(device) if device else choose_device(config.env.device)
-        # The weights follow from the seed, and nothing else in the process is disturbed.
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(config.env.seed)
-            self.network = build_network(config.model)
-        self.network.to(self.device)
+        super().__init__(config, device)
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=config.training.learning_rate, eps=1e-5
         )
-        self.rng = np.random.default_rng(config.env.seed)
-        self.version = 0  # grows by one with every update
 
-    # -- playing -----------------------------------------------------------------------------
-
-    def evaluate(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> Evaluation:
-        """Log-probabilities of the legal actions, and values: a `Policy` for shards."""
-        with self._precision():
-            return evaluate(self.network, observations, legal, offsets, self.device)
-
-    def select_actions(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-        uniforms: npt.NDArray[np.float64],
-    ) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Actions drawn from the policy with these random numbers, their log-probs, and values."""
-        seen = self.evaluate(observations, legal, offsets)
-        picks = sample(seen.log_probs, offsets, uniforms)
-        return legal[picks], seen.log_probs[picks], seen.values
-
-    def select_action(
-        self, observation: features.Observations, legal: npt.NDArray[np.integer]
-    ) -> tuple[int, float, float]:
-        """An action for one position, its log-probability, and the position's value."""
-        actions, log_probs, values = self.select_actions(
-            observation[None],
-            legal.astype(np.int16),
-            np.array([0, len(legal)]),
-            self.rng.random(1),
-        )
-        return int(actions[0]), float(log_probs[0]), float(values[0])
-
-    def _precision(self) -> Any:
-        if self.config.training.mixed_precision and self.device.type == "cuda":
-            return torch.autocast("cuda", dtype=torch.bfloat16)
-        return nullcontext()
-
-    # -- learning ----------------------------------------------------------------------------
+    def update(self, rollouts: Sequence[Rollout], progress: float = 0.0) -> Metrics:
+        """Estimate advantages, and learn from the moves that are to be learned from."""
+        buffer = ExperienceBuffer(self.config.training.gamma, self.config.training.lambda_gae)
+        for rollout in rollouts:
+            buffer.add_batch(rollout)
+        buffer.compute_advantages_and_returns()
+        return self.learn(buffer, progress)
 
     def learn(self, buffer: ExperienceBuffer, progress: float = 0.0) -> Metrics:
         """One PPO update from the buffer; `progress` (0 to 1) of the run drives the schedules."""
@@ -144,7 +70,7 @@ class PPOAgent:
     def _step(self, batch: Batch, entropy_coef: float) -> Metrics:
         """One gradient step on one minibatch."""
         settings = self.config.training
-        with self._precision():
+        with self.precision():
             loss, metrics = self._loss(batch, entropy_coef)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -214,19 +140,12 @@ class PPOAgent:
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, optimiser, counters and random state."""
-        return {
-            "network": self.network.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "rng": self.rng.bit_generator.state,
-            "version": self.version,
-        }
+        return {**super().state_dict(), "optimizer": self.optimizer.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()`; a network of another shape is refused by name."""
-        self.network.load_state_dict(state["network"])
+        super().load_state_dict(state)
         self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))  # it keeps what it gets
-        self.rng.bit_generator.state = state["rng"]
-        self.version = int(state["version"])
 
 
 def _left(progress: float, end: float) -> float:

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
+import contextlib
 import time
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
 
-from keisei.config_schema import cores
+from keisei.processes.machine import cores
 from keisei.shogi.features import NUM_PLANES
 
 _THREADS = torch.get_num_threads()
 
 Forward = Callable[[Tensor], tuple[Tensor, Tensor]]
-
-
-def keep_freed_memory() -> None:
-    """Let the process keep the memory it frees, for its next allocation (glibc only).
-
-    By default glibc gives the megabytes of every layer back to the system and takes them anew,
-    page by page, a moment later: a tenth to a fifth of the time of a small network.
-    """
-    libc: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
-    if hasattr(libc, "mallopt"):
-        libc.mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
-        libc.mallopt(-3, 1 << 25)  # M_MMAP_THRESHOLD: the most that glibc allows
 
 
 def share_cores(busy: int) -> None:
@@ -41,6 +27,17 @@ def share_cores(busy: int) -> None:
     >>> share_cores(0)  # all that there were at the start
     """
     torch.set_num_threads(max(1, min(_THREADS, cores() - busy)))
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """PyTorch with one thread, as workers have it: with more, sums differ in their last bits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def traced(network: nn.Module, batch_size: int) -> Forward:
@@ -63,12 +60,8 @@ def traced(network: nn.Module, batch_size: int) -> Forward:
 
 def tracing_pays(network: nn.Module, batch_size: int, seconds: float = 0.5) -> bool:
     """Is the traced network faster here? Measured in 20 turns or so many seconds, on one thread."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         return _is_traced_faster(network, batch_size, seconds)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _is_traced_faster(network: nn.Module, batch_size: int, seconds: float) -> bool:

@@ -6,6 +6,7 @@
 | `RUN` or `FILE.pt`                   | the policy of a run's newest checkpoint, or of a file    |
 | `RUN,temperature=0`                  | always its likeliest move (0.5 unless told otherwise)    |
 | `RUN,nodes=400`                      | tree search over the network                             |
+| `RUN,seconds=1`                      | tree search for so long a move, on one core              |
 | `usi:COMMAND,go=depth 3`             | any USI engine; `go` is what it is told after that word  |
 | `usi:COMMAND,go=depth 1,Skill Level=-20` | with an option of the engine                         |
 | `anything,random=30`                 | plays 30 % of its moves at random                        |
@@ -18,9 +19,10 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
-from keisei.config_schema import cores
+from keisei.core.policy import Policy
 from keisei.errors import KeiseiError
 from keisei.evaluation.players import (
     GreedyPlayer,
@@ -31,8 +33,9 @@ from keisei.evaluation.players import (
     SearchPlayer,
 )
 from keisei.evaluation.usi_player import UsiPlayer
+from keisei.processes.machine import cores
 from keisei.shogi.rules import DEFAULT_MOVE_LIMIT
-from keisei.training.trained import find_checkpoint, load_trained
+from keisei.trained import find_checkpoint, load_trained
 from keisei.usi.protocol import read_go
 
 GRACE = 60.0  # seconds that an engine may be late, or think where its `go` says no time
@@ -116,13 +119,22 @@ def _make(asked: Contestant, seed: int, move_limit: int) -> Player:
     if asked.what.startswith("usi:"):
         return _make_engine(asked)
     path = find_checkpoint(asked.what)
-    policy = load_trained(path).policy
+    policy = _load_policy(path, path.stat().st_mtime_ns)
     name = _name_of_checkpoint(path)
     if "nodes" in asked.settings:
         nodes = int(asked.number("nodes", 0, 1, 10**7))
         return SearchPlayer(policy, f"{name} {nodes} nodes", nodes, move_limit=move_limit)
+    if "seconds" in asked.settings:
+        seconds = asked.number("seconds", 0, 0.001, 3600)
+        name = f"{name} {seconds:g} seconds"
+        return SearchPlayer(policy, name, seconds=seconds, move_limit=move_limit)
     temperature = asked.number("temperature", POLICY_TEMPERATURE, 0, 100)
     return PolicyPlayer(policy, f"{name} policy", seed, temperature)
+
+
+@lru_cache(maxsize=4)  # a process plays many batches with the same few networks
+def _load_policy(path: Path, written: int) -> Policy:
+    return load_trained(path).policy
 
 
 def _make_engine(asked: Contestant) -> UsiPlayer:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -15,18 +15,20 @@ from keisei.errors import KeiseiError
 from keisei.evaluation.contestants import open_player, resolve
 from keisei.evaluation.match import MatchResult, play_match
 from keisei.evaluation.openings import load_openings
-from keisei.evaluation.players import Player
-from keisei.evaluation.statistics import Sprt, Summary, summarise
-from keisei.pool import open_ray_pool
+from keisei.evaluation.pairs import Pentanomial
+from keisei.evaluation.statistics import Sprt, summarise
+from keisei.processes.pool import Pool, open_process_pool, open_ray_pool
 from keisei.shogi.records import write_record
 from keisei.shogi.rules import DEFAULT_MOVE_LIMIT
+
+_BATCHES, _LEAST_BATCH = 16, 8
 
 
 @dataclass(frozen=True)
 class MatchSettings:
-    """How to play; `at_once` games run side by side, in one batch for a network.
+    """How to play; at most `at_once` games run side by side in one process, as one batch.
 
-    The seed says in which order openings come, `first_opening` where in it the match begins.
+    The seed says in which order openings come.
     """
 
     games: int = 100
@@ -34,7 +36,6 @@ class MatchSettings:
     at_once: int = 32
     move_limit: int = DEFAULT_MOVE_LIMIT
     sprt: Sprt | None = None
-    first_opening: int = 0
 
     def __post_init__(self) -> None:
         for name in ("games", "at_once"):
@@ -43,6 +44,14 @@ class MatchSettings:
                     f"{name} is {getattr(self, name)}: it must be even and at least 2, "
                     "because every opening is played with both colours"
                 )
+
+    @property
+    def batch(self) -> int:
+        """Games in each batch: so few that many cores have some, so many that each is efficient.
+
+        It must not depend on the cores: the batches say what is played.
+        """
+        return min(self.at_once, max(_LEAST_BATCH, self.games // _BATCHES // 2 * 2))
 
 
 def evaluate(
@@ -88,78 +97,75 @@ def evaluate(
 def _play(
     first: str, second: str, settings: MatchSettings, ray: str | None
 ) -> Generator[MatchResult]:
-    if ray:
-        yield from play_on_cluster(first, second, settings, ray)
-    else:
-        with open_pair(first, second, settings) as (one, two):
-            yield from play_in_batches(one, two, settings)
+    batches = -(-settings.games // settings.batch)
+    where = open_ray_pool(ray, play_batch) if ray else open_process_pool(play_batch, batches)
+    with where as pool:
+        yield from play_in_batches(first, second, settings, pool)
 
 
-@contextmanager
-def open_pair(first: str, second: str, settings: MatchSettings) -> Iterator[tuple[Player, Player]]:
-    """Two players by name; namesakes are told apart."""
-    limit = settings.move_limit
-    with (
-        open_player(first, settings.seed, limit) as one,
-        open_player(second, settings.seed + 1, limit) as two,
-    ):
-        if one.name == two.name:
-            two.name += " (2)"
-        yield one, two
+def play_in_batches(
+    first: str, second: str, settings: MatchSettings, pool: Pool[int, MatchResult]
+) -> Iterator[MatchResult]:
+    """Play until all games are played or the test is decided; what there is after each batch.
+
+    Which games are played, and where the test ends, does not depend on who is done first.
+    """
+    first, second = resolve(first), resolve(second)
+    done: dict[int, MatchResult] = {}
+    for begin, batch in _batches(first, second, settings, pool):
+        done[begin] = batch
+        decided = _decided(done, settings)
+        yield decided or _join(done)
+        if decided:
+            return
 
 
-def play_in_batches(one: Player, two: Player, settings: MatchSettings) -> Iterator[MatchResult]:
-    """Play until all games are played or the test is decided; what there is after each batch."""
-    result = MatchResult(one.name, two.name)
-    while len(result.games) < settings.games and not _is_decided(result, settings):
-        result.extend(_play_batch(one, two, settings, len(result.games)))
-        yield result
+def _batches(
+    first: str, second: str, settings: MatchSettings, pool: Pool[int, MatchResult]
+) -> Iterator[tuple[int, MatchResult]]:
+    for begin in range(0, settings.games, settings.batch):
+        pool.submit(begin, first, second, settings, begin)
+        yield from pool.finished()
+    yield from pool.finished(wait_for_all=True)
 
 
-def play_all(one: Player, two: Player, settings: MatchSettings) -> MatchResult:
-    """The whole match."""
-    *_, result = play_in_batches(one, two, settings)
+def _decided(done: dict[int, MatchResult], settings: MatchSettings) -> MatchResult | None:
+    """The match up to the batch that decides the test, if there is one."""
+    if settings.sprt is None:
+        return None
+    for end in range(0, settings.games, settings.batch):
+        if end not in done:
+            return None  # who is done early must not say when it is over
+        result = _join({begin: batch for begin, batch in done.items() if begin <= end})
+        if settings.sprt.verdict(result.pairs()) != "undecided":
+            return result
+    return None
+
+
+def _join(batches: dict[int, MatchResult]) -> MatchResult:
+    first, *others = (batches[begin] for begin in sorted(batches))
+    result = MatchResult(first.first, first.second)
+    for batch in (first, *others):
+        result.extend(batch)
+    result.games.sort(key=lambda game: game.number)
     return result
 
 
-def _play_batch(one: Player, two: Player, settings: MatchSettings, begin: int) -> MatchResult:
-    return play_match(
-        one,
-        two,
-        min(settings.at_once, settings.games - begin),
-        seed=settings.seed + begin,
-        move_limit=settings.move_limit,
-        openings=load_openings(settings.seed, settings.first_opening),
-        first_number=begin,
-    )
-
-
-def _is_decided(result: MatchResult, settings: MatchSettings) -> bool:
-    sprt = settings.sprt
-    return sprt is not None and sprt.verdict(result.pairs()) != "undecided"
-
-
-def play_on_cluster(
-    first: str, second: str, settings: MatchSettings, address: str
-) -> Iterator[MatchResult]:
-    """The same over a Ray cluster: every batch is played by players of its own, on one CPU."""
-    first, second = resolve(first), resolve(second)
-    result: MatchResult | None = None
-    with open_ray_pool(address, _open_and_play) as pool:
-        for begin in range(0, settings.games, settings.at_once):
-            pool.submit(begin, first, second, settings, begin)
-        for _, batch in pool.finished(wait_for_all=True):
-            result = result or MatchResult(batch.first, batch.second)
-            result.extend(batch)
-            result.games.sort(key=lambda game: game.number)
-            yield result
-            if _is_decided(result, settings):
-                break
-
-
-def _open_and_play(first: str, second: str, settings: MatchSettings, begin: int) -> MatchResult:
-    with open_pair(first, second, replace(settings, seed=settings.seed + 2 * begin)) as players:
-        return _play_batch(*players, settings, begin)
+def play_batch(first: str, second: str, settings: MatchSettings, begin: int = 0) -> MatchResult:
+    """One batch, from game `begin` on, by players of its own; namesakes are told apart."""
+    seed, limit = settings.seed + 2 * begin, settings.move_limit
+    with open_player(first, seed, limit) as one, open_player(second, seed + 1, limit) as two:
+        if one.name == two.name:
+            two.name += " (2)"
+        return play_match(
+            one,
+            two,
+            min(settings.batch, settings.games - begin),
+            seed=settings.seed + begin,
+            move_limit=limit,
+            openings=load_openings(settings.seed),
+            first_number=begin,
+        )
 
 
 def save_games(result: MatchResult, folder: Path, suffix: str) -> None:
@@ -179,18 +185,20 @@ def _is_in_cp932(text: str) -> bool:
 
 def as_data(result: MatchResult) -> dict[str, object]:
     """The match as plain data."""
+    pairs = Pentanomial.of_points(result.pairs())
     data: dict[str, object] = {
         "first": result.first,
         "second": result.second,
         "wins": result.wins,
         "draws": result.draws,
         "losses": result.losses,
+        "pairs": pairs.counts,
         "different_games": result.different_games,
         "reasons": dict(result.reasons),
         "broken_off_by": dict(result.failures),
     }
-    if result.played:
-        match = summarise(result.wins, result.draws, result.losses)
+    if pairs.pairs:
+        match = summarise(pairs)
         finite = math.isfinite(match.elo)
         data["score"] = match.score
         data["score_interval"] = [match.low, match.high]
@@ -202,8 +210,8 @@ def as_data(result: MatchResult) -> dict[str, object]:
 def show(result: MatchResult, sprt: Sprt | None, console: Console) -> None:
     """Say what came of the match."""
     lines = [str(result)]
-    if result.played:
-        lines += _describe(summarise(result.wins, result.draws, result.losses))
+    if result.pairs():
+        lines += _describe(Pentanomial.of_points(result.pairs()))
     lines.append(
         f"{result.different_games} different games of {len(result.games)}; ended by "
         + ", ".join(f"{reason} {count}" for reason, count in result.reasons.most_common())
@@ -222,7 +230,8 @@ def show(result: MatchResult, sprt: Sprt | None, console: Console) -> None:
         console.print(line, highlight=False, markup=False)
 
 
-def _describe(match: Summary) -> list[str]:
+def _describe(pairs: Pentanomial) -> list[str]:
+    match = summarise(pairs)
     low, high = match.elo_interval
     return [
         f"score {match.score:.1%}, 95 % interval {match.low:.1%} to {match.high:.1%}",

@@ -10,10 +10,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from keisei.evaluation.ladder import Ladder, LadderSettings, climb, find_entries, find_stronger
-from keisei.evaluation.ratings import PRIOR_ELO, Rating, ranked
+from keisei.evaluation.ladder import Ladder, LadderSettings, climb, find_entries
+from keisei.evaluation.ratings import Rating, ranked
 from keisei.figures import save_figure
-from keisei.training.run import Run, is_training
+from keisei.runs.run import Run, is_training
 
 _POLL = 15.0  # seconds between two looks for a new checkpoint
 _COLORS = ("#2563a8", "#d9772b", "#3f9b5f", "#8455a8", "#c8553d")
@@ -31,10 +31,9 @@ def run_ladder(
         going = watch and is_training(run.folder)
         seen = _newest(run)
         ladder = Ladder.load(path)
-        pool = find_entries(run, settings)
         stopped = False
         try:
-            climb(ladder, pool, settings, path, console.print, ray, find_stronger())
+            climb(ladder, find_entries(run, settings), settings, path, console.print, ray)
         except KeyboardInterrupt:
             stopped = True  # what was played is shown, and stored
         ladder.save(path)
@@ -62,13 +61,9 @@ def table(ladder: Ladder) -> Table:
         shown.add_column(name, justify=side)  # type: ignore[arg-type]
     ratings = ranked(ladder.ratings())
     for rating in ratings:
-        interval = f"{rating.low:.0f} to {rating.high:.0f}"
+        interval = f"{rating.low:.0f} to {rating.high:.0f}" if rating.width else "reference"
         shown.add_row(rating.name, f"{rating.elo:.0f}", interval, str(rating.games))
-    shown.caption = (
-        f"maximum likelihood with draws; regulariser: normal prior of {PRIOR_ELO:.0f} Elo around 0"
-    )
-    if any(rating.high - rating.low > 1000 for rating in ratings):
-        shown.caption += "\nIntervals of over 1,000 Elo say little yet: the same command goes on."
+    shown.caption = f"the references' ratings are those of {ladder.yardstick.made}, taken as exact"
     return shown
 
 

@@ -125,25 +125,30 @@ class PolicyPlayer:
 
 
 class SearchPlayer:
-    """Plays the move that a tree search over a network finds; all its games are one batch."""
+    """Plays the move that a tree search over a network finds, of so many nodes or seconds.
+
+    With nodes all its games are one batch; with seconds each has the network for itself.
+    """
 
     def __init__(
         self,
         policy: Policy,
         name: str,
-        nodes: int,
+        nodes: int | None = None,
         settings: SearchSettings | None = None,
         move_limit: int | None = None,
+        seconds: float | None = None,
     ) -> None:
         self.name = name
         self._search = Search(policy, settings or SearchSettings(leaves=8))
-        self._nodes = nodes
+        self._nodes, self._seconds = nodes, seconds
         self._move_limit = move_limit
         self._trees: dict[int, Tree] = {}
 
     def choose(self, turns: Turns) -> npt.NDArray[np.int64]:
         trees = [self._tree(game, *turns.history_of(game)) for game in turns.games]
-        self._search.run(trees, self._nodes)
+        for batch in [trees] if self._seconds is None else [[tree] for tree in trees]:
+            self._search.run(batch, self._nodes, self._seconds)
         moves = [self._search.report(tree).move for tree in trees]
         return np.array([turns.place(row, usi) for row, usi in enumerate(moves)])
 

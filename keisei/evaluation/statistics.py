@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from keisei.errors import KeiseiError
+from keisei.evaluation.pairs import Pentanomial
 
-_Z95 = 1.959964
+Z95 = 1.959964
 
 
 def elo_of_score(score: float) -> float:
@@ -53,27 +54,30 @@ class Summary:
         return elo_of_score(self.low), elo_of_score(self.high)
 
 
-def summarise(wins: int, draws: int, losses: int) -> Summary:
+def summarise(result: Pentanomial) -> Summary:
     """The score with Wilson's interval, which also holds for 40 wins of 40.
 
-    Draws make results less spread than it assumes, so with draws the interval is a little wide.
+    It is for as many independent games as would tell as much as these pairs do: more than there
+    are if the openings are one-sided or games are drawn, fewer if the games of a pair are alike.
 
-    >>> match = summarise(40, 0, 0)
+    >>> match = summarise(Pentanomial.of_points([2.0] * 20))
     >>> round(match.low, 2), match.high, round(match.superiority, 3)
     (0.91, 1.0, 1.0)
     """
-    games = wins + draws + losses
-    if not games:
-        raise ValueError("there is no game to count")
-    score = (wins + draws / 2) / games
-    shrink = 1 + _Z95**2 / games
-    centre = (score + _Z95**2 / (2 * games)) / shrink
-    spread = _Z95 / shrink * math.sqrt(score * (1 - score) / games + _Z95**2 / (4 * games**2))
-    decided = wins + losses
-    lead = (wins - losses) / math.sqrt(decided) if decided else 0.0
+    if not result.pairs:
+        raise ValueError("there is no pair of games to count")
+    score, games = result.score, result.games
+    spread = result.variance(score)
+    worth = score * (1 - score) * result.pairs / spread if spread else games
+    shrink = 1 + Z95**2 / worth
+    centre = (score + Z95**2 / (2 * worth)) / shrink
+    width = Z95 / shrink * math.sqrt(score * (1 - score) / worth + Z95**2 / (4 * worth**2))
+    lead = (score - 0.5) / math.sqrt(result.variance(0.5) / result.pairs)
     superiority = 0.5 * (1 + math.erf(lead / math.sqrt(2)))
-    low, high = max(centre - spread, 0.0), min(centre + spread, 1.0)
-    return Summary(games, score, low, high if losses or draws else 1.0, superiority)
+    low, high = max(centre - width, 0.0), min(centre + width, 1.0)
+    return Summary(
+        round(games), score, low if score else 0.0, high if score < 1 else 1.0, superiority
+    )
 
 
 Verdict = Literal["stronger", "not stronger", "undecided"]

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keisei.evaluation.match import MatchGame, MatchResult
+from keisei.runs.metrics import MetricsStore, TensorBoardWriter
 from keisei.shogi import FinishedGame
 from keisei.shogi.records import GameRecord, write_record
-from keisei.training.metrics import MetricsStore, TensorBoardWriter
 from keisei.training.parallel.statistics import worker_rows
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class RecordMetrics(Callback):
 
     def on_update(self, trainer: Trainer, finished: Sequence[FinishedGame]) -> None:
         self._log(trainer, trainer.progress.metrics)
-        self.store.set_now("workers", worker_rows(trainer.workers) if trainer.workers else [])
+        self.store.set_now("workers", worker_rows(trainer.manager))
         self.store.set_now("live games", trainer.live_games.state())
         saved = list(finished)[: trainer.config.logging.games_per_update]
         for number, end in enumerate(saved, start=1):

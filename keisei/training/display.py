@@ -23,11 +23,12 @@ from rich.text import Text
 
 from keisei.config_schema import DisplayConfig, LoggingConfig
 from keisei.evaluation.match import MatchResult
+from keisei.runs.metrics import MetricsError, MetricsReader
+from keisei.runs.quiet_output import QuietOutput
 from keisei.shogi import FinishedGame
 from keisei.shogi.board_text import board_text
 from keisei.training.callbacks import Callback
 from keisei.training.live_panels import LEARNING, Shares, View, clock, draw, number, percent
-from keisei.training.metrics import MetricsError, MetricsReader
 from keisei.training.trainer import Trainer
 
 USUAL = Path(LoggingConfig().runs_dir)  # where commands look for a run by its name
@@ -40,37 +41,6 @@ def make_display(config: DisplayConfig) -> Callback:
     if config.live == "always" or (config.live == "auto" and drawable):
         return LiveView(config.refresh_per_second)
     return PlainLines()
-
-
-class QuietOutput:
-    """A stream that goes quiet when its other end is gone: nobody watching is no reason to stop."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        with self._never_failing():
-            encoding = self._stream.encoding or "utf-8"
-            self._stream.write(text.encode(encoding, "replace").decode(encoding))
-        return len(text)
-
-    def flush(self) -> None:
-        with self._never_failing():
-            self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    @contextlib.contextmanager
-    def _never_failing(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, ValueError):  # a ValueError is a stream that was closed
-            # What is still in the stream's buffer would fail again when Python exits.
-            with contextlib.suppress(OSError, ValueError):
-                nowhere = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, self._stream.fileno())
-                os.close(nowhere)
 
 
 class Display(Callback):

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from keisei.evaluation.match import MatchResult
 from keisei.figures import save_figure
+from keisei.runs.metrics import MetricsReader
 from keisei.training.callbacks import Callback
-from keisei.training.metrics import MetricsReader
 
 if TYPE_CHECKING:
     from keisei.training.trainer import Trainer

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from keisei.config_schema import AppConfig, load_config
-from keisei.core.runtime import keep_freed_memory
 from keisei.errors import KeiseiError
+from keisei.processes.machine import keep_freed_memory
+from keisei.runs.run import Run, is_training
+from keisei.runs.trace import Trace, check_trace_file
 from keisei.settings import to_yaml
 from keisei.training.callbacks import Callback, RecordMetrics, Wandb
 from keisei.training.display import make_display
 from keisei.training.learning_curve import LearningCurve
-from keisei.training.run import Run, is_training
-from keisei.training.trace import Trace, check_trace_file
 from keisei.training.trainer import Trainer
 from keisei.training.training_loop_manager import TrainingLoopManager
 
@@ -52,7 +52,8 @@ def join_cluster(config: AppConfig, open_things: contextlib.ExitStack) -> AppCon
     parallel = config.training.parallel
     if parallel.backend != "ray":
         return config
-    from keisei.training.parallel.ray_cluster import cluster, fit_to_cluster, store_bytes
+    from keisei.processes.ray_cluster import cluster
+    from keisei.training.parallel.ray_sizing import fit_to_cluster, store_bytes
 
     open_things.enter_context(cluster(parallel.ray_address, store_bytes(config)))
     return fit_to_cluster(config)

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from keisei.core.ppo_agent import DivergedError
+from keisei.core.learner import DivergedError
+from keisei.runs.checkpoint import CheckpointError
+from keisei.runs.stopping import Stopper, StopRequested
+from keisei.selfplay.opponents import step_of
 from keisei.settings import to_yaml
-from keisei.training.checkpoint import CheckpointError
-from keisei.training.opponents import step_of
-from keisei.training.stopping import Stopper, StopRequested
 from keisei.training.trainer import Trainer
 
 log = logging.getLogger(__name__)

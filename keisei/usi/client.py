@@ -40,12 +40,22 @@ class UsiClient:
         self._options = dict(options or {})
         self._start_timeout = start_timeout
         self._move_timeout = move_timeout
+        self.identity = self.name  # until it has said it
         self.passed: list[str] = []  # lines before the one that was last waited for
         self._process: subprocess.Popen[str] | None = None
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
     def start(self) -> None:
         """Start the process and get it ready for a game."""
+        self.launch()
+        for name, value in self._options.items():
+            self.send(f"setoption name {name} value {value}")
+        self.send("isready")
+        self.wait_for("readyok", self._start_timeout)
+        self.send("usinewgame")
+
+    def launch(self) -> None:
+        """Start the process and hear what it calls itself."""
         try:
             self._process = subprocess.Popen(
                 self.command,
@@ -65,11 +75,10 @@ class UsiClient:
         reader.start()
         self.send("usi")
         self.wait_for("usiok", self._start_timeout)
-        for name, value in self._options.items():
-            self.send(f"setoption name {name} value {value}")
-        self.send("isready")
-        self.wait_for("readyok", self._start_timeout)
-        self.send("usinewgame")
+        said = [
+            line.removeprefix("id name ") for line in self.passed if line.startswith("id name ")
+        ]
+        self.identity = said[0].strip() if said else self.name
 
     def restart(self) -> None:
         """End the process, however it is, and start another."""

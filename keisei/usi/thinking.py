@@ -28,7 +28,7 @@ def load_thinker(model: str, threads: int) -> Thinker:
     # Here and not above: PyTorch takes seconds to import.
     import torch
 
-    from keisei.training.trained import find_checkpoint, load_trained
+    from keisei.trained import find_checkpoint, load_trained
 
     torch.set_num_threads(threads)
     return Thinker(load_trained(find_checkpoint(model or SHIPPED)).policy)

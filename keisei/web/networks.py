@@ -1,6 +1,6 @@
 """Networks that look at positions for the page: loaded once, used by many threads in turn.
 
-Checkpoints are read without running code from them (see `keisei.training.checkpoint`).
+Checkpoints are read without running code from them (see `keisei.runs.checkpoint`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from keisei.config_schema import cores
+from keisei.processes.machine import cores
 from keisei.shogi import PolicyOutputMapper, ShogiGame
 from keisei.shogi.actions import Turn
 from keisei.shogi.features import SIDE, Observations
 
 if TYPE_CHECKING:
     from keisei.core.policy import Evaluation
-    from keisei.training.trained import Trained
+    from keisei.trained import Trained
 
 KEPT = 4  # networks that stay in memory though nobody has them
 TOP = 5  # moves that are told
@@ -135,7 +135,7 @@ def _load(path: Path) -> Trained:
     # Here and not above: PyTorch takes seconds to import, and a page without a game needs none.
     import torch
 
-    from keisei.training.trained import load_trained
+    from keisei.trained import load_trained
 
     # A training may need the cores more; half of them is enough to play.
     torch.set_num_threads(max(1, min(4, cores() // 2)))

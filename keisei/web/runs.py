@@ -18,8 +18,8 @@ from typing import Any
 import yaml
 
 from keisei.errors import KeiseiError
-from keisei.training.metrics import MetricsReader
-from keisei.training.run import Run, RunError, is_training
+from keisei.runs.metrics import MetricsReader
+from keisei.runs.run import Run, RunError, is_training
 from keisei.web.schema import (
     Checkpoint,
     Elo,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keisei.training.run import Run
+from keisei.runs.run import Run
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import Episode, Frame, LegendEntry
 from keisei.web.threads import NotFound, WebError

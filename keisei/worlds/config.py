@@ -12,7 +12,7 @@ from typing import Any, Literal, Optional
 
 from pydantic import Field, ValidationError
 
-from keisei.config_schema import cores
+from keisei.processes.machine import cores
 from keisei.settings import (
     ConfigError,
     Section,

@@ -9,7 +9,7 @@ import numpy as np
 import yaml
 
 from keisei.figures import save_figure
-from keisei.training.metrics import MetricsReader
+from keisei.runs.metrics import MetricsReader
 from keisei.worlds.drawing import AGENT_COLORS
 
 

@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.table import Table
 
-from keisei.training.display import QuietOutput
+from keisei.runs.quiet_output import QuietOutput
 from keisei.worlds.drawing import colored_text
 from keisei.worlds.environment import EpochResult
 from keisei.worlds.world import World

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.errors import KeiseiError
-from keisei.training.trace import Trace
+from keisei.runs.trace import Trace
 from keisei.worlds.agents import Agent
 from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.models import Ints, Learner

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import torch
 
-from keisei.training.parallel.shared_memory import Layout, SharedArrays
-from keisei.training.parallel.worker_communicator import start_process
+from keisei.processes.line import start_process
+from keisei.processes.shared_memory import Layout, SharedArrays
 from keisei.worlds.algorithm import Algorithm, Trained
 from keisei.worlds.learning import HereLearning, Outcome, TrainingFailed
 from keisei.worlds.memory import Arrays

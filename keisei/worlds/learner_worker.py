@@ -10,8 +10,8 @@ from multiprocessing.connection import Connection
 
 import torch
 
-from keisei.core.runtime import keep_freed_memory
-from keisei.training.parallel.shared_memory import SharedArrays
+from keisei.processes.machine import keep_freed_memory
+from keisei.processes.shared_memory import SharedArrays
 from keisei.worlds.learner_process import Done, Failed, Train, Welcome, batches_in, states_in
 from keisei.worlds.learning import train_chunks
 from keisei.worlds.stack import assign, clone

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from keisei.training.trace import Trace
+from keisei.runs.trace import Trace
 from keisei.worlds.agents import Agent, make_agents
 from keisei.worlds.algorithm import Algorithm
 from keisei.worlds.calibration import Plan, calibrate

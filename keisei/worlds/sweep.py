@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 from keisei.errors import KeiseiError
-from keisei.pool import Pool, open_ray_pool
-from keisei.training.metrics import MetricsReader
-from keisei.training.run import Run
+from keisei.processes.pool import Pool, open_ray_pool
+from keisei.runs.metrics import MetricsReader
+from keisei.runs.run import Run
 from keisei.worlds.config import WorldRunConfig, load_world_config
 from keisei.worlds.training import start_world_training, try_settings
 

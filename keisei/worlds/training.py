@@ -23,14 +23,14 @@ import numpy as np
 import torch
 import yaml
 
-from keisei.core.runtime import keep_freed_memory
 from keisei.errors import KeiseiError
+from keisei.processes.machine import keep_freed_memory
+from keisei.runs.checkpoint import CheckpointStore
+from keisei.runs.metrics import MetricsStore, TensorBoardWriter
+from keisei.runs.run import Run, is_training
+from keisei.runs.stopping import Stopper
+from keisei.runs.trace import Trace, check_trace_file
 from keisei.settings import to_yaml
-from keisei.training.checkpoint import CheckpointStore
-from keisei.training.metrics import MetricsStore, TensorBoardWriter
-from keisei.training.run import Run, is_training
-from keisei.training.stopping import Stopper
-from keisei.training.trace import Trace, check_trace_file
 from keisei.worlds.config import WorldRunConfig, load_world_config
 from keisei.worlds.curves import draw_returns
 from keisei.worlds.display import Lines, make_display

@@ -10,8 +10,8 @@ from rich.live import Live
 from rich.text import Text
 
 from keisei.errors import KeiseiError
-from keisei.training.checkpoint import CheckpointStore
-from keisei.training.run import Run
+from keisei.runs.checkpoint import CheckpointStore
+from keisei.runs.run import Run
 from keisei.worlds.config import load_world_config
 from keisei.worlds.drawing import colored_text, picture
 from keisei.worlds.environment import Environment

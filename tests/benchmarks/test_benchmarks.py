@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keisei.benchmarks import collect, env, growth, learn, search
-from keisei.training.parallel.shared_memory import SharedArrays
+from keisei.processes.shared_memory import SharedArrays
 
 
 @pytest.mark.parametrize(

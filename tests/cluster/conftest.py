@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from keisei.training.parallel.ray_cluster import cluster, import_ray
+from keisei.processes.ray_cluster import cluster, import_ray
 
 # Ray notices a dead node after some missed beats; with its own settings that takes 16 seconds.
 QUICK = {

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from keisei.config_schema import load_config
+from keisei.selfplay.plan import UpdatePlan
 from keisei.settings import ConfigError
 from keisei.training.parallel import ParallelError, ParallelManager, make_manager
 from keisei.training.parallel.model_sync import pack_weights, unpack_weights
-from keisei.training.parallel.ray_cluster import fit_to_cluster
+from keisei.training.parallel.ray_sizing import fit_to_cluster
 from keisei.training.parallel.statistics import worker_metrics
 from tests.parallel.conftest import are_gone, assert_same_bytes, make, pids, serial_rounds
 
@@ -163,7 +164,7 @@ def test_the_numbers_of_an_update_are_there_when_all_workers_are_away():
         os.kill(pids(manager)[0], signal.SIGKILL)
         deadline = time.monotonic() + 60
         while pids(manager) and time.monotonic() < deadline:
-            manager._give_work(64)  # as while the learner waits
+            manager._give_work(UpdatePlan.of(manager.parallel))  # as while the learner waits
             manager._hear(1.0)
         assert worker_metrics(manager)["workers"] == 0
 

@@ -6,10 +6,11 @@ import shutil
 import pytest
 
 from keisei.errors import KeiseiError
-from keisei.evaluation.evaluate import MatchSettings, evaluate, play_on_cluster
+from keisei.evaluation.evaluate import MatchSettings, evaluate, play_batch, play_in_batches
 from keisei.evaluation.ladder import Entry, Ladder, LadderSettings, climb
-from keisei.pool import open_ray_pool
+from keisei.processes.pool import open_ray_pool
 from keisei.worlds.sweep import sweep
+from tests.evaluation.simulated import QUICK
 
 pytestmark = pytest.mark.usefixtures("own_cluster")
 
@@ -27,7 +28,8 @@ def test_a_match_on_the_cluster_has_every_opening_with_both_colours_and_repeats_
 
 
 def play(settings):
-    *_, result = play_on_cluster("greedy", "random", settings, "auto")
+    with open_ray_pool("auto", play_batch) as pool:
+        *_, result = play_in_batches("greedy", "random", settings, pool)
     return result
 
 
@@ -38,21 +40,24 @@ def test_evaluate_shows_a_match_that_was_played_on_the_cluster(tmp_path, capsys)
     assert len(list(tmp_path.iterdir())) == 4
 
 
-def test_a_ladder_on_the_cluster_puts_players_in_their_order(tmp_path):
-    players = [Entry("random", "random"), Entry("mix", "greedy,random=60")]
-    players.append(Entry("greedy", "greedy"))
-    ladder = Ladder()
+def test_a_ladder_on_the_cluster_rates_players_between_the_references(tmp_path):
+    players = [Entry("weak", "greedy,random=85", steps=0), Entry("strong", "greedy,random=35")]
+    ladder = Ladder(yardstick=QUICK)
     settings = LadderSettings(games=96, minutes=2)
     climb(ladder, players, settings, tmp_path / "ladder.json", ray="auto")
     ratings = ladder.ratings()
-    assert 0 == ratings["random"].elo < ratings["mix"].elo < ratings["greedy"].elo
-    assert sum(map(sum, Ladder.load(tmp_path / "ladder.json").results.values())) == 96
+    assert 0 < ratings["weak"].elo < ratings["strong"].elo < ratings["greedy"].elo
+    stored = Ladder.load(tmp_path / "ladder.json")
+    assert sum(result.games for result in stored.results.values()) == 96
 
 
 def test_an_error_of_the_work_is_the_same_error_here():
     settings = MatchSettings(games=2, at_once=2)
-    with pytest.raises(KeiseiError, match="no run 'nobody'"):
-        list(play_on_cluster("nobody", "random", settings, "auto"))
+    with (
+        pytest.raises(KeiseiError, match="no run 'nobody'"),
+        open_ray_pool("auto", play_batch) as p,
+    ):
+        list(play_in_batches("nobody", "random", settings, p))
     with open_ray_pool("auto", fail) as pool:
         pool.submit(1, "it cannot be done")
         with pytest.raises(KeiseiError, match=r"^it cannot be done$"):

@@ -8,7 +8,7 @@ from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.policy import best, sample, segment_log_softmax
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.rollout import empty_rollout
-from keisei.training.shard import SelfPlayShard
+from keisei.selfplay.shard import SelfPlayShard
 
 SMALL = ["model.depth=1", "model.width=16"]
 

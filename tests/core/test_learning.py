@@ -9,9 +9,9 @@ from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.policy import best
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.rollout import empty_rollout
+from keisei.selfplay.shard import SelfPlayShard
 from keisei.shogi import ShogiGame, VectorShogi
 from keisei.shogi.material import material
-from keisei.training.shard import SelfPlayShard
 
 
 def mating(game: ShogiGame) -> set[int]:

@@ -4,11 +4,12 @@ import torch
 
 from keisei.config_schema import load_config
 from keisei.core.experience_buffer import ExperienceBuffer
+from keisei.core.learner import DivergedError
 from keisei.core.neural_network import PRESETS, ActorCriticResTower
-from keisei.core.ppo_agent import DivergedError, PPOAgent
+from keisei.core.ppo_agent import PPOAgent
 from keisei.core.rollout import empty_rollout
+from keisei.selfplay.shard import SelfPlayShard
 from keisei.shogi import NUM_ACTIONS, ShogiGame
-from keisei.training.shard import SelfPlayShard
 
 
 def filled(agent, games=4, steps=16):

@@ -3,7 +3,8 @@ import torch
 
 from keisei.config_schema import load_config
 from keisei.core.ppo_agent import PPOAgent
-from keisei.core.runtime import keep_freed_memory, traced, tracing_pays
+from keisei.core.runtime import traced, tracing_pays
+from keisei.processes.machine import keep_freed_memory
 
 
 @pytest.mark.parametrize("head", ["from_to", "flat"])

@@ -56,7 +56,7 @@ RULES = [
     Rule(r"^ray ", why_not="two machines, and a token in the user's home"),
     Rule(
         r"^keisei train .*--ray",
-        why_not=f"{CLUSTER}nodes.py::test_training_goes_on_to_its_end_when_a_node_is_killed",
+        why_not=f"{CLUSTER}nodes.py::test_training_goes_on_when_a_node_is_killed",
     ),
     Rule(
         r"^keisei evaluate .*--ray",
@@ -64,7 +64,7 @@ RULES = [
     ),
     Rule(
         r"^keisei ladder .*--ray",
-        why_not=f"{CLUSTER}work.py::test_a_ladder_on_the_cluster_puts_players_in_their_order",
+        why_not=f"{CLUSTER}work.py::test_a_ladder_on_the_cluster_rates_players_between_the_references",
     ),
     Rule(
         r"^keisei worlds sweep .*--ray",
@@ -84,6 +84,7 @@ RULES = [
     Rule(r"^keisei worlds train\b", overrides(TINY_WORLD)),
     Rule(r"^keisei worlds watch .*--human", how="keys"),
     Rule(r"^keisei evaluate\b", ["--games", "2"], {r"nodes=\d+": "nodes=2"}),
+    Rule(r"^keisei rate\b", ["--minutes", "0"], {r"nodes=\d+": "nodes=2"}),
     Rule(r"^keisei ladder\b", ["--games", "2", "--minutes", "0.01"], {r"--nodes \d+": "--nodes 2"}),
     Rule(r"^keisei usi\b", how="usi"),
     Rule(r"^keisei serve\b", ["--port", "0", "--no-open"], {r"\bDIR\b": "runs"}, how="serve"),

@@ -6,10 +6,10 @@ import pytest
 
 from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent
+from keisei.runs.checkpoint import CheckpointStore
+from keisei.runs.run import Run
 from keisei.settings import to_yaml
-from keisei.training.checkpoint import CheckpointStore
 from keisei.training.progress import Progress
-from keisei.training.run import Run
 
 ENGINE = """
 import os, sys

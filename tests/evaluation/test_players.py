@@ -12,23 +12,24 @@ import pytest
 
 from keisei.errors import KeiseiError
 from keisei.evaluation.contestants import open_player
-from keisei.evaluation.evaluate import MatchSettings, evaluate
+from keisei.evaluation.evaluate import MatchSettings, evaluate, play_batch, play_in_batches
 from keisei.evaluation.match import play_match
 from keisei.evaluation.openings import load_openings
 from keisei.evaluation.players import (
     FAILS,
-    GreedyPlayer,
     MixedPlayer,
     PolicyPlayer,
     RandomPlayer,
     SearchPlayer,
     Turns,
 )
+from keisei.evaluation.statistics import Sprt
 from keisei.evaluation.usi_player import UsiPlayer
+from keisei.processes.pool import Pool
 from keisei.shogi import ShogiGame, VectorShogi
 from keisei.shogi.features import REPETITIONS
 from keisei.shogi.records import read_record
-from keisei.training.trained import find_checkpoint, load_trained
+from keisei.trained import find_checkpoint, load_trained
 from keisei.usi.client import EngineError, UsiClient
 from tests.search.test_search import by_material
 
@@ -277,11 +278,8 @@ def test_a_match_of_unequal_colours_or_no_games_is_refused(games):
 
 
 def test_the_better_player_is_found_by_the_sequential_test_before_all_games_are_played():
-    from keisei.evaluation.evaluate import play_all
-    from keisei.evaluation.statistics import Sprt
-
     settings = MatchSettings(games=400, at_once=20, sprt=Sprt(elo1=50))
-    result = play_all(GreedyPlayer(1), RandomPlayer(2), settings)
+    *_, result = play_in_batches("greedy", "random", settings, Pool(play_batch))
     assert len(result.games) < 400
     assert settings.sprt.verdict(result.pairs()) == "stronger"
 

@@ -7,7 +7,8 @@ import pytest
 from keisei.config_schema import load_config
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.rollout import Rollout
-from keisei.training.shard import make_shard, new_rollout
+from keisei.selfplay.plan import UpdatePlan
+from keisei.selfplay.shard import make_shard, new_rollout
 
 SMALL = [
     "model.depth=1",
@@ -67,6 +68,14 @@ def are_gone(pids, seconds=10):
 def wait_for(manager, is_so, seconds=60):
     """Wait until something is so of the manager, which looks at every change."""
     assert manager._wait_for(is_so, timeout=seconds), "it never came true"
+
+
+def begin(manager):
+    """Let the workers begin what an update wants, before anybody waits for it."""
+    supervisor = manager._supervisor
+    with supervisor.changed:
+        supervisor.plan = UpdatePlan.of(manager.parallel)
+        supervisor.communicator.wake()
 
 
 def files_in_shared_memory():

@@ -7,7 +7,7 @@ from keisei.core.policy import evaluate
 from keisei.training.parallel import ParallelManager
 from keisei.training.parallel.worker_communicator import INFERENCE
 
-from .conftest import pids, serial_rounds, wait_for
+from .conftest import begin, pids, serial_rounds, wait_for
 
 
 def test_one_process_answers_all_workers_and_they_play_what_they_would_by_themselves(setup):
@@ -49,8 +49,7 @@ def test_the_inference_process_may_be_killed(setup):
         (expected,) = serial_rounds(config, agent, 1)
         lines = manager._supervisor.communicator.lines
         killed = lines[INFERENCE].process.pid
-        with manager._supervisor.changed:
-            manager._supervisor.want(128)
+        begin(manager)
         wait_for(manager, lambda: all(line.slots for line in lines.values() if line.index >= 0))
         os.kill(killed, signal.SIGKILL)
         before = pids(manager)

@@ -14,6 +14,7 @@ from keisei.training.parallel import ParallelError, ParallelManager
 from .conftest import (
     are_gone,
     assert_same_bytes,
+    begin,
     files_in_shared_memory,
     pids,
     serial_rounds,
@@ -28,8 +29,7 @@ def test_killed_workers_are_replaced_and_the_rollouts_are_the_same_as_without(se
         for number, expected in enumerate(serial_rounds(config, agent, 4)):
             before = pids(manager)
             # Nobody, one, or all of them are killed in the middle of a rollout.
-            with supervisor.changed:
-                supervisor.want(config.training.parallel.update_steps)
+            begin(manager)
             wait_for(manager, lambda: any(one.slots for one in supervisor.communicator.workers))
             for index in range(number % 3):
                 os.kill(before[index], signal.SIGKILL)

@@ -7,12 +7,12 @@ from keisei.config_schema import load_config
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.gae import zero_sum_gae
 from keisei.core.policy import evaluate, uniform
+from keisei.runs.checkpoint import CheckpointStore
+from keisei.selfplay.opponents import Opponent
+from keisei.selfplay.shard import make_shard, new_rollout
 from keisei.settings import ConfigError
 from keisei.shogi.features import SIDE
-from keisei.training.checkpoint import CheckpointStore
-from keisei.training.opponents import Opponent
 from keisei.training.parallel import ParallelManager
-from keisei.training.shard import make_shard, new_rollout
 
 from .conftest import make
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from keisei.config_schema import ParallelConfig, cores, load_config
+from keisei.config_schema import load_config
+from keisei.parallel_config import ParallelConfig
+from keisei.processes.machine import cores
 from keisei.settings import ConfigError
 from keisei.training.parallel import ParallelManager
 from keisei.training.parallel.model_sync import pack_weights, unpack_weights

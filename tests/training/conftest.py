@@ -7,7 +7,7 @@ import psutil
 import pytest
 import torch
 
-from keisei.training.checkpoint import CheckpointStore
+from keisei.runs.checkpoint import CheckpointStore
 from tests.processes import keisei_in, run_keisei
 
 # A run of a few seconds: 2,048 moves in updates of 256, of which two thirds end within 40 moves.

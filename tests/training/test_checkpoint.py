@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import torch
 
-from keisei.training import checkpoint
-from keisei.training.checkpoint import (
+from keisei.runs.checkpoint import (
     CheckpointError,
     CheckpointStore,
     load_checkpoint,
     save_checkpoint,
 )
+from keisei.training import checkpoint
 from tests.training.conftest import run_python
 
 STATE = {"weights": torch.arange(200.0), "rng": np.arange(20, dtype=np.uint64), "step": 7}
@@ -279,7 +279,7 @@ SAVE_FOR_EVER = """
 import itertools, sys
 from pathlib import Path
 import torch
-from keisei.training.checkpoint import CheckpointStore
+from keisei.runs.checkpoint import CheckpointStore
 torch.set_num_threads(1)
 store = CheckpointStore(Path(sys.argv[1]), keep=2)
 for step in itertools.count(int(sys.argv[2])):
@@ -323,7 +323,7 @@ SAVE_TOO_MUCH = """
 import resource, signal, sys
 from pathlib import Path
 import torch
-from keisei.training.checkpoint import CheckpointError, CheckpointStore
+from keisei.runs.checkpoint import CheckpointError, CheckpointStore
 store = CheckpointStore(Path(sys.argv[1]), keep=1)
 store.save(1, {"step": 1})
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -8,6 +8,7 @@ import pty
 import re
 import signal
 import struct
+import sys
 import termios
 from collections import Counter
 from pathlib import Path
@@ -17,15 +18,15 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from keisei.config_schema import DisplayConfig, load_config
+from keisei.runs.metrics import MetricsReader, MetricsStore
+from keisei.runs.run import Run
 from keisei.settings import to_yaml
 from keisei.shogi import ShogiGame
 from keisei.shogi.board_text import board_text
 from keisei.training.display import HISTORY, LiveView, PlainLines, make_display
 from keisei.training.learning_curve import draw_learning_curve
 from keisei.training.live_panels import LEARNING, View, draw
-from keisei.training.metrics import MetricsReader, MetricsStore
 from keisei.training.progress import Progress
-from keisei.training.run import Run
 from keisei.training.trainer import Trainer
 from tests.processes import Process
 
@@ -37,7 +38,7 @@ from keisei.settings import to_yaml
 from keisei.training.callbacks import Callback, RecordMetrics
 from keisei.training.display import make_display
 from keisei.training.learning_curve import LearningCurve
-from keisei.training.run import Run
+from keisei.runs.run import Run
 from keisei.training.trainer import Trainer
 from keisei.training.training_loop_manager import TrainingLoopManager
 

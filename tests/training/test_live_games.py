@@ -4,9 +4,9 @@ import pytest
 
 from keisei.config_schema import load_config
 from keisei.core.ppo_agent import PPOAgent
+from keisei.selfplay.shard import make_shard, new_rollout
 from keisei.shogi import ShogiGame
 from keisei.training.live_games import LiveGames
-from keisei.training.shard import make_shard, new_rollout
 from tests.training.conftest import TINY
 
 

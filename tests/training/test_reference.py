@@ -7,8 +7,8 @@ from dataclasses import asdict, fields
 import pytest
 
 from keisei.config_schema import load_config
+from keisei.runs.run import Run
 from keisei.settings import to_yaml
-from keisei.training.run import Run
 from keisei.training.trainer import Trainer
 from tests.docs.pages import ROOT
 from tests.training.conftest import TINY, assert_same

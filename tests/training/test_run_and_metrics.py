@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 
 from keisei.cli import app
 from keisei.config_schema import AppConfig
+from keisei.runs.metrics import MetricsError, MetricsReader, MetricsStore, TensorBoardWriter
+from keisei.runs.run import Run, RunError
 from keisei.settings import to_yaml
-from keisei.training.metrics import MetricsError, MetricsReader, MetricsStore, TensorBoardWriter
-from keisei.training.run import Run, RunError
 from keisei.worlds.config import WorldRunConfig
 from tests.training.conftest import run_python
 
@@ -123,7 +123,7 @@ def test_what_is_for_worlds_tells_what_is_for_a_run_of_shogi(tmp_path, monkeypat
 HOLD_THE_RUN = """
 import sys
 from pathlib import Path
-from keisei.training.run import Run
+from keisei.runs.run import Run
 with Run.open(sys.argv[1], Path(".")).lock():
     print("held", flush=True)
     sys.stdin.read()
@@ -239,7 +239,7 @@ def test_a_reader_cannot_write(path):
 LOG_FOR_EVER = """
 import itertools, sys
 from pathlib import Path
-from keisei.training.metrics import MetricsStore
+from keisei.runs.metrics import MetricsStore
 store = MetricsStore(Path(sys.argv[1]))
 for step in itertools.count():
     store.log(step, {"a": step, "b": -step})

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from keisei.cli import app
 from keisei.config_schema import AppConfig
+from keisei.runs.run import Run
+from keisei.runs.trace import Trace
 from keisei.settings import to_yaml
-from keisei.training.run import Run
-from keisei.training.trace import Trace
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import sys
 import pytest
 
 from keisei.config_schema import load_config
+from keisei.runs.metrics import MetricsReader
+from keisei.runs.run import Run
 from keisei.settings import to_yaml
 from keisei.training.callbacks import Callback
-from keisei.training.metrics import MetricsReader
-from keisei.training.run import Run
 from keisei.training.trainer import Trainer
 from keisei.training.training_loop_manager import TrainingLoopManager
 from tests.training.conftest import (

@@ -6,8 +6,8 @@ import pytest
 
 from keisei.config_schema import AppConfig
 from keisei.core.ppo_agent import PPOAgent
+from keisei.runs.checkpoint import save_checkpoint
 from keisei.settings import to_yaml
-from keisei.training.checkpoint import save_checkpoint
 from keisei.training.progress import Progress
 from keisei.usi.client import UsiClient
 

@@ -9,9 +9,9 @@ import pytest
 import uvicorn
 
 from keisei.config_schema import load_config
+from keisei.runs.run import Run
 from keisei.settings import to_yaml
 from keisei.training.callbacks import RecordMetrics
-from keisei.training.run import Run
 from keisei.training.trainer import Trainer
 from keisei.training.training_loop_manager import TrainingLoopManager
 from keisei.web.app import create_app

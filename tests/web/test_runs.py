@@ -3,8 +3,8 @@
 import json
 import sqlite3
 
-from keisei.training.metrics import MetricsStore
-from keisei.training.run import Run, is_training
+from keisei.runs.metrics import MetricsStore
+from keisei.runs.run import Run, is_training
 from keisei.web.runs import RunsFolder
 from tests.web.conftest import serving
 

@@ -5,8 +5,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+from keisei.runs.metrics import MetricsStore
 from keisei.training.callbacks import RecordMetrics
-from keisei.training.metrics import MetricsStore
 from keisei.web import events
 from keisei.web.runs import RunsFolder
 from tests.web.conftest import serving, trainer_of
@@ -110,7 +110,7 @@ def test_a_training_is_seen_while_it_goes_on(tmp_path):
             assert news["row"]["state"] == "training"
             assert news["row"]["steps"] == 256
             game = live["games"][0]
-            shown = trainer.shards[0].games.game(0)
+            shown = trainer.current_game()
             assert game["position"]["sfen"] == shown.sfen()
             assert game["move_number"] == len(shown.moves) == len(game["values"])
             assert game["top"] == []  # there is no checkpoint yet

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from keisei.cli import app
 from keisei.errors import KeiseiError
-from keisei.training.checkpoint import CheckpointStore
-from keisei.training.metrics import MetricsReader
-from keisei.training.run import Run
+from keisei.runs.checkpoint import CheckpointStore
+from keisei.runs.metrics import MetricsReader
+from keisei.runs.run import Run
 from keisei.worlds.config import load_world_config
 from keisei.worlds.display import LiveView
 from keisei.worlds.drawing import picture

@@ -9,22 +9,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from keisei.config_schema import AppConfig
-from keisei.core.ppo_agent import PPOAgent
+from keisei.core.learner import Learner
 from keisei.core.rollout import Rollout
-from keisei.errors import KeiseiError
+from keisei.core.runtime import share_cores
+from keisei.runs.trace import Trace
+from keisei.selfplay.plan import ParallelError
 from keisei.shogi import FinishedGame
 from keisei.training.parallel.experience_collector import Finished
-from keisei.training.trace import Trace
+from keisei.training.parallel.statistics import worker_metrics
 
 START_TIMEOUT = 120.0
-MAX_FAILED_STARTS = 3  # in a row; what fails so early will fail again
-MAX_SAME_GAMES = 2  # failures in a row of one shard, before it gets new games
 
 _Manager = TypeVar("_Manager", bound="BaseManager")
-
-
-class ParallelError(KeiseiError):
-    """The workers cannot go on; the message says why."""
 
 
 class BaseManager(ABC):
@@ -42,7 +38,7 @@ class BaseManager(ABC):
     def __init__(
         self,
         config: AppConfig,
-        agent: PPOAgent,
+        agent: Learner,
         checkpoints: Path | None = None,
         trace: Trace | None = None,
     ) -> None:
@@ -145,10 +141,19 @@ class BaseManager(ABC):
         """The games of each shard after its newest rollout; shards yet to play have none."""
         return [self._shards.get(index, {}) for index in range(self.parallel.num_workers)]
 
+    def metrics(self) -> dict[str, float]:
+        """What a run records of its workers with every update."""
+        return worker_metrics(self)
+
     @property
     @abstractmethod
     def workers_here(self) -> int:
         """Workers on the learner's machine."""
+
+    def _share_cores(self) -> None:
+        """Leave the workers their cores; in sync mode they wait while the learner learns."""
+        if self.parallel.mode == "async":
+            share_cores(self.workers_here)
 
     @abstractmethod
     def get_statistics(self) -> dict[str, Any]:
@@ -161,11 +166,15 @@ class BaseManager(ABC):
 
 def make_manager(
     config: AppConfig,
-    agent: PPOAgent,
+    agent: Learner,
     checkpoints: Path | None = None,
     trace: Trace | None = None,
 ) -> BaseManager:
-    """The manager of the backend that the settings name."""
+    """The manager that the settings name: of processes, of a Ray cluster, or of no workers."""
+    if not config.training.parallel.enabled:
+        from keisei.training.parallel.serial_manager import SerialManager
+
+        return SerialManager(config, agent, checkpoints, trace)
     if config.training.parallel.backend == "ray":
         from keisei.training.parallel.ray_manager import RayManager
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from keisei.config_schema import AppConfig
 from keisei.core.policy import Evaluation
 from keisei.errors import KeiseiError
+from keisei.processes.shared_memory import Layout, SharedArrays
 from keisei.shogi import features
-from keisei.training.parallel.shared_memory import Layout, SharedArrays
 
 MAX_LEGAL = 593  # no position has more legal moves
 NO_VERSION = -1

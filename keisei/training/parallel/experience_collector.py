@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from keisei.config_schema import AppConfig
 from keisei.core.rollout import Rollout
+from keisei.processes.shared_memory import SharedArrays
+from keisei.selfplay.plan import Tally
 from keisei.shogi import FinishedGame
 from keisei.training.parallel.messages import RolloutDone
-from keisei.training.parallel.shared_memory import SharedArrays
 from keisei.training.parallel.slots import poison, rollout_in, slot_layout
 
 # Tests set it: whoever reads what nobody wrote then sees that it is no number.
@@ -107,7 +109,11 @@ class ExperienceCollector:
         if one.slot is not None:
             self.free.append(one.slot)
 
-    @property
-    def waiting_steps(self) -> int:
-        """Steps that the learner could take now."""
-        return sum(one.rollout.num_steps for one in self.waiting)
+    def tally(self, in_work: Mapping[int, int]) -> Tally:
+        """What there is for an update: what waits here, and what each worker is playing."""
+        tally = Tally(in_work=Counter(in_work))
+        for one in self.waiting:
+            tally.finished[one.worker] += 1
+            tally.games[one.worker] += len(one.games)
+            tally.steps += one.rollout.num_steps
+        return tally

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from keisei.errors import KeiseiError
-from keisei.training.parallel.shared_memory import Layout, SharedArrays
+from keisei.processes.shared_memory import Layout, SharedArrays
 
 READ_TIMEOUT = 30.0
 

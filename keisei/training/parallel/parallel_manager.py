@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from keisei.config_schema import AppConfig
-from keisei.core.ppo_agent import PPOAgent
-from keisei.training.parallel.base_manager import BaseManager, ParallelError
+from keisei.core.learner import Learner
+from keisei.core.runtime import share_cores
+from keisei.runs.trace import Trace
+from keisei.selfplay.plan import ParallelError, UpdatePlan
+from keisei.training.parallel.base_manager import BaseManager
 from keisei.training.parallel.experience_collector import Finished
 from keisei.training.parallel.statistics import statistics
 from keisei.training.parallel.supervisor import Supervisor
 from keisei.training.parallel.worker_communicator import WorkerLine
-from keisei.training.trace import Trace
 
 
 class ParallelManager(BaseManager):
@@ -23,7 +25,7 @@ class ParallelManager(BaseManager):
     def __init__(
         self,
         config: AppConfig,
-        agent: PPOAgent,
+        agent: Learner,
         checkpoints: Path | None = None,
         trace: Trace | None = None,
     ) -> None:
@@ -49,6 +51,7 @@ class ParallelManager(BaseManager):
             self.synchronize_models()
             self._supervisor.start()
             self._wait_for(self._supervisor.all_ready)
+            self._share_cores()
         except BaseException:
             self.shutdown()
             raise
@@ -69,6 +72,7 @@ class ParallelManager(BaseManager):
         if self._supervisor:
             self._supervisor.shutdown()
             self._supervisor = None
+            share_cores(0)
 
     # -- work ----------------------------------------------------------------------------------
 
@@ -85,9 +89,11 @@ class ParallelManager(BaseManager):
         version = self.agent.version
         with supervisor.changed:
             collector.release()
-            supervisor.want(steps)
-            self._wait_for(lambda: supervisor.has_enough(steps, version), timeout)
-            supervisor.want(0)
+            collector.drop_old(version)
+            supervisor.plan = UpdatePlan.of(self.parallel, steps)
+            supervisor.communicator.wake()
+            self._wait_for(supervisor.is_plan_met, timeout)
+            supervisor.plan = None
             limit = steps if self.parallel.mode == "async" else None
             taken = collector.take(version, limit)
             supervisor.communicator.wake()

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 import keisei
-from keisei.training.parallel.base_manager import ParallelError
+from keisei.selfplay.plan import ParallelError
 from keisei.training.parallel.worker_status import ACTIVITIES
 
 

@@ -13,30 +13,30 @@ from pathlib import Path
 from typing import Any
 
 from keisei.config_schema import AppConfig
-from keisei.core.ppo_agent import PPOAgent
-from keisei.training.opponents import opponent_of_shard
-from keisei.training.parallel.base_manager import (
-    MAX_FAILED_STARTS,
-    MAX_SAME_GAMES,
-    START_TIMEOUT,
-    BaseManager,
-    ParallelError,
-)
-from keisei.training.parallel.experience_collector import ExperienceCollector, Finished
-from keisei.training.parallel.messages import RolloutDone
-from keisei.training.parallel.model_sync import pack_weights
-from keisei.training.parallel.ray_cluster import (
+from keisei.core.learner import Learner
+from keisei.core.runtime import share_cores
+from keisei.processes.ray_cluster import (
+    ClusterError,
     cluster,
     cluster_cpus,
     cluster_nodes,
     import_ray,
-    store_bytes,
     store_use,
 )
+from keisei.runs.trace import Trace
+from keisei.selfplay.opponents import opponent_of_shard
+from keisei.selfplay.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
+from keisei.training.parallel.base_manager import (
+    START_TIMEOUT,
+    BaseManager,
+)
+from keisei.training.parallel.experience_collector import ExperienceCollector, Finished
+from keisei.training.parallel.messages import RolloutDone
+from keisei.training.parallel.model_sync import pack_weights
 from keisei.training.parallel.ray_line import RayLine, Work, check_versions, describe
+from keisei.training.parallel.ray_sizing import store_bytes
 from keisei.training.parallel.ray_statistics import ray_statistics
 from keisei.training.parallel.ray_worker import RayWorker, clock_offset
-from keisei.training.trace import Trace
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class RayManager(BaseManager):
     def __init__(
         self,
         config: AppConfig,
-        agent: PPOAgent,
+        agent: Learner,
         checkpoints: Path | None = None,
         trace: Trace | None = None,
     ) -> None:
@@ -65,15 +65,12 @@ class RayManager(BaseManager):
         self.lines: dict[int, RayLine] = {}
         self.collector = ExperienceCollector(config, num_slots=0)
         self.totals: Counter[str] = Counter()
-        self.restarts: Counter[int] = Counter()  # of each worker
+        self.failures = FailurePolicy(self.parallel.max_restarts)
         self._cluster_now: tuple[list[dict[str, Any]], dict[str, float]] = ([], {})
         self._asked_at = 0.0
         self._weights: Any = None
         self._published = -1
-        self._failures: Counter[int] = Counter()  # of each shard, in a row
-        self._incarnations: Counter[int] = Counter()
         self._numbers: Counter[int] = Counter()  # of each shard: rollouts finished
-        self._failed_starts = 0
         self._looked_for_nodes = 0.0
 
     # -- life ----------------------------------------------------------------------------------
@@ -96,6 +93,10 @@ class RayManager(BaseManager):
             for index in range(parallel.num_workers):
                 self._add(index)
             self._wait_for(self._possible())
+            self._share_cores()
+        except ClusterError as error:
+            self.shutdown()
+            raise ParallelError(str(error)) from error
         except BaseException:
             self.shutdown()
             raise
@@ -138,6 +139,7 @@ class RayManager(BaseManager):
         self.collector.waiting.clear()
         self._weights, self._published = None, -1
         self._connection.close()
+        share_cores(0)
 
     # -- work ----------------------------------------------------------------------------------
 
@@ -156,14 +158,15 @@ class RayManager(BaseManager):
     def _collect(self, steps: int, timeout: float | None) -> list[Finished]:
         if not self.is_running:
             raise ParallelError("the workers are not running: call start_workers() first")
-        version = self.agent.version
+        version, plan = self.agent.version, UpdatePlan.of(self.parallel, steps)
         deadline = None if timeout is None else time.monotonic() + timeout
         self._hear(0)  # what was said while the learner learned
         while True:
             self._look_after()
-            self._give_work(steps)
             self.collector.drop_old(version)
-            if self._has_enough(steps) or (deadline and time.monotonic() >= deadline):
+            self._give_work(plan)
+            is_met = plan.is_met(self._playing(), self._tally())
+            if is_met or (deadline and time.monotonic() >= deadline):
                 break
             self._hear(1.0 if deadline is None else min(1.0, deadline - time.monotonic()))
         return self.collector.take(version, steps if self.parallel.mode == "async" else None)
@@ -177,45 +180,22 @@ class RayManager(BaseManager):
             if line.away_since is None or now - line.away_since < limit
         ]
 
-    def _count_rollouts(self) -> Counter[int]:
-        """Of each worker: those that wait for the learner, and those in work."""
-        count = Counter(one.worker for one in self.collector.waiting)
-        count.update({line.index: len(line.work) for line in self.lines.values()})
-        return count
+    def _tally(self) -> Tally:
+        return self.collector.tally({line.index: len(line.work) for line in self.lines.values()})
 
-    def _late(self) -> set[int]:
-        """Workers that must finish more games for this update."""
-        games: Counter[int] = Counter()
-        for one in self.collector.waiting:
-            games[one.worker] += len(one.games)
-        least = self.parallel.episodes_per_worker
-        return {line.index for line in self._expected() if games[line.index] < least}
+    def _playing(self) -> list[int]:
+        return sorted(line.index for line in self._expected())
 
-    def _has_enough(self, steps: int) -> bool:
-        enough = self.collector.waiting_steps >= steps and not self._late()
-        if self.parallel.mode == "async":
-            return enough
-        have = self._count_rollouts()
-        everybody = all(have[line.index] for line in self._expected())
-        return enough and everybody and not any(line.work for line in self.lines.values())
-
-    def _give_work(self, steps: int) -> None:
-        """Sync: a rollout for everybody, and more for whoever is free first. Async: always two."""
+    def _give_work(self, plan: UpdatePlan) -> None:
+        """By the plan, to those who are here; in async mode each has two rollouts to play."""
         is_async = self.parallel.mode == "async"
-        needed = -(-steps // self.parallel.rollout_steps)
-        if is_async and len(self.collector.waiting) >= needed + self.parallel.queue_maxsize:
+        enough = -(-plan.steps // plan.rollout_steps) + self.parallel.queue_maxsize
+        if is_async and len(self.collector.waiting) >= enough:
             return  # the learner is behind: workers wait for it
-        late = self._late()
-        for line in [line for line in self.lines.values() if line.is_here]:
-            while is_async and len(line.work) < IN_FLIGHT:
+        for index in plan.to_begin(self._playing(), self._tally()):
+            line = self.lines[index]
+            while line.is_here and len(line.work) < (IN_FLIGHT if is_async else 1):
                 self._begin(line)
-            if not is_async and not line.work and self._is_wanted(line.index, needed, late):
-                self._begin(line)
-
-    def _is_wanted(self, index: int, needed: int, late: set[int]) -> bool:
-        have = self._count_rollouts()
-        others = sum(not have[line.index] for line in self._expected())  # they have theirs to play
-        return not have[index] or have.total() + others < needed or index in late
 
     def _begin(self, line: RayLine) -> None:
         index = line.index
@@ -223,7 +203,7 @@ class RayManager(BaseManager):
         state = (self._shards.get(index) or None) if line.fresh else None
         line.fresh = False
         answer = line.actor.collect.options(num_returns=2).remote(
-            self._weights, self._published, number, self._incarnations[index], state
+            self._weights, self._published, number, self.failures.incarnations[index], state
         )
         line.work.append(Work(*answer))
         line.version = self._published
@@ -263,7 +243,7 @@ class RayManager(BaseManager):
                 about["host"],
             )
         line.arrive(about)
-        self._failed_starts = 0
+        self.failures.started()
 
     def _accept(self, line: RayLine) -> None:
         """A rollout is finished; from now on it counts, once."""
@@ -283,7 +263,7 @@ class RayManager(BaseManager):
             line.seconds[name] += end - start
             self._trace.add(line.name, name, start - clock_offset(), end - clock_offset())
         self._numbers[line.index] += 1
-        self._failures[line.index] = 0
+        self.failures.finished(line.index)
         self._shards[line.index] = done.shard
         self.totals["rollout_bytes"] += rollout.nbytes
         opponent = opponent_of_shard(self.config, line.index)
@@ -294,7 +274,7 @@ class RayManager(BaseManager):
     def _lose(self, line: RayLine, error: Exception) -> None:
         """A worker failed: what it was playing is dropped, and counted; Ray starts it anew."""
         ray = self._ray
-        was_here = line.is_here
+        was_here, was_playing = line.is_here, bool(line.work)
         why = describe(error)
         if isinstance(error, ray.exceptions.RayTaskError):
             log.error("%s failed:\n%s", line.name, error)
@@ -304,32 +284,17 @@ class RayManager(BaseManager):
         line.asked, line.fresh = None, True
         line.away_since = time.monotonic() if line.is_here else line.away_since
         is_gone = isinstance(error, ray.exceptions.ActorDiedError)
-        self._failed_starts += is_gone and not was_here
         if was_here:
-            self.totals["restarts"] += 1
-            self.restarts[line.index] += 1
-            self._failures[line.index] += 1
             log.warning("%s on %s ended (%s)", line.name, line.about["host"], why)
-        self._check_limits(line, why)
-        if self._failures[line.index] >= MAX_SAME_GAMES:
-            self._incarnations[line.index] += 1
-            self._numbers[line.index] = 0
-            self._shards.pop(line.index, None)
+            if self.failures.failed(line.index, line.name, why, was_playing):
+                self._numbers[line.index] = 0
+                self._shards.pop(line.index, None)
+        elif is_gone:
+            self.failures.failed_to_start(line.name, why)
         if is_gone:  # for good: it could not even be set up
             self._add(line.index)
         else:
             line.hello = line.actor.hello.remote()  # answered when it is back
-
-    def _check_limits(self, line: RayLine, why: str) -> None:
-        if self._failed_starts >= MAX_FAILED_STARTS:
-            raise ParallelError(
-                f"{line.name} ended before it was ready ({why}), the {MAX_FAILED_STARTS}. in a row"
-            )
-        if self.totals["restarts"] > self.parallel.max_restarts:
-            raise ParallelError(
-                f"{line.name} ended ({why}), and workers were replaced "
-                f"{self.parallel.max_restarts} times already (training.parallel.max_restarts)"
-            )
 
     def _look_after(self) -> None:
         """Ask for signs of life, end who gives none, and use CPUs that have joined."""

@@ -14,16 +14,17 @@ import torch
 
 import keisei
 from keisei.config_schema import AppConfig
+from keisei.core.learner import build_network
 from keisei.core.policy import Evaluation, evaluate
-from keisei.core.ppo_agent import build_network
 from keisei.core.rollout import Rollout
-from keisei.core.runtime import Forward, keep_freed_memory, traced, tracing_pays
+from keisei.core.runtime import Forward, traced, tracing_pays
+from keisei.processes.machine import keep_freed_memory
+from keisei.selfplay.opponents import Opponent
+from keisei.selfplay.shard import SelfPlayShard, make_shard, new_rollout
 from keisei.shogi import features
-from keisei.training.opponents import Opponent
 from keisei.training.parallel.messages import RolloutDone
 from keisei.training.parallel.model_sync import unpack_weights
 from keisei.training.parallel.worker_status import FIELDS, WorkerStatus
-from keisei.training.shard import SelfPlayShard, make_shard, new_rollout
 
 
 def clock_offset() -> float:

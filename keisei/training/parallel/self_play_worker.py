@@ -17,11 +17,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from keisei.core.learner import build_network
 from keisei.core.policy import Evaluation, Policy, evaluate
-from keisei.core.ppo_agent import build_network
-from keisei.core.runtime import keep_freed_memory, traced
+from keisei.core.runtime import traced
+from keisei.processes.machine import keep_freed_memory
+from keisei.processes.shared_memory import SharedArrays
+from keisei.selfplay.opponents import Opponent
+from keisei.selfplay.shard import make_shard
 from keisei.shogi import features
-from keisei.training.opponents import Opponent
 from keisei.training.parallel.central_policy import CentralPolicy, VersionGone, request_layout
 from keisei.training.parallel.messages import (
     Collect,
@@ -33,10 +36,8 @@ from keisei.training.parallel.messages import (
     Welcome,
 )
 from keisei.training.parallel.model_sync import ModelReceiver, unpack_weights
-from keisei.training.parallel.shared_memory import SharedArrays
 from keisei.training.parallel.slots import rollout_in, slot_layout
 from keisei.training.parallel.worker_status import WorkerStatus, shared_row
-from keisei.training.shard import make_shard
 
 Descriptors = dict[str, list[int]]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from keisei.config_schema import AppConfig, ParallelConfig
+from keisei.config_schema import AppConfig
 from keisei.core.rollout import Rollout
+from keisei.parallel_config import ParallelConfig
+from keisei.processes.shared_memory import Layout, SharedArrays
 from keisei.shogi.features import OBSERVATION_BYTES
-from keisei.training.parallel.shared_memory import Layout, SharedArrays
 
 # Room for legal actions per step. Random games have 52 on average and a position at most 593; a
 # rollout that needs more sends them in its message.

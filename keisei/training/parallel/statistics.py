@@ -25,7 +25,7 @@ def statistics(supervisor: Supervisor) -> dict[str, Any]:
         "active_workers": len(communicator.workers),
         **{f"total_{name}": totals[name] for name in ("steps", "games", "rollouts")},
         "dropped_rollouts": totals["dropped_rollouts"],
-        "restarts": supervisor.totals["restarts"],
+        "restarts": supervisor.failures.restarts.total(),
         "lag": sum(collector.lags) / max(len(collector.lags), 1),
         "max_lag": max(collector.lags, default=0),
         "workers": {line.index: _of_line(supervisor, line) for line in communicator.workers},
@@ -53,7 +53,7 @@ def _of_line(supervisor: Supervisor, line: WorkerLine) -> dict[str, Any]:
         "steps_per_s": row["steps"] / age,
         **shares,
         "silent_for": now - row["beat"],
-        "restarts": supervisor.restarts[line.index],
+        "restarts": supervisor.failures.restarts[line.index],
         "lag": supervisor.synchronizer.version - line.version if line.version >= 0 else 0,
         "state": _state(line),
     }

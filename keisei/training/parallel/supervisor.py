@@ -13,21 +13,19 @@ import os
 import socket
 import threading
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from keisei.config_schema import AppConfig
-from keisei.core.ppo_agent import PPOAgent, build_network, choose_device
+from keisei.core.learner import Learner, build_network, choose_device
 from keisei.core.runtime import tracing_pays
 from keisei.errors import KeiseiError
-from keisei.training.opponents import opponent_of_shard
-from keisei.training.parallel.base_manager import (
-    MAX_FAILED_STARTS,
-    MAX_SAME_GAMES,
-    START_TIMEOUT,
-    ParallelError,
-)
+from keisei.processes.line import describe_exit
+from keisei.processes.shared_memory import SharedArrays
+from keisei.runs.trace import Trace
+from keisei.selfplay.opponents import opponent_of_shard
+from keisei.selfplay.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
+from keisei.training.parallel.base_manager import START_TIMEOUT
 from keisei.training.parallel.central_policy import request_layout
 from keisei.training.parallel.experience_collector import ExperienceCollector
 from keisei.training.parallel.messages import (
@@ -40,17 +38,14 @@ from keisei.training.parallel.messages import (
     Welcome,
 )
 from keisei.training.parallel.model_sync import ModelSynchronizer, pack_weights
-from keisei.training.parallel.shared_memory import SharedArrays
 from keisei.training.parallel.slots import slots_needed
 from keisei.training.parallel.worker_communicator import (
     INFERENCE,
     WorkerCommunicator,
     WorkerLine,
-    describe_exit,
     start_worker,
 )
 from keisei.training.parallel.worker_status import status_layout
-from keisei.training.trace import Trace
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +56,7 @@ class Supervisor:
     def __init__(
         self,
         config: AppConfig,
-        agent: PPOAgent,
+        agent: Learner,
         shards: dict[int, dict[str, Any]],
         checkpoints: Path | None,
         trace: Trace,
@@ -82,14 +77,9 @@ class Supervisor:
         self._allocate()
         self.changed = threading.Condition()
         self.leaving: set[int] = set()  # workers whose process is to be renewed
-        self.totals: Counter[str] = Counter()
-        self.restarts: Counter[int] = Counter()  # of each worker
+        self.plan: UpdatePlan | None = None  # of the update that the learner waits for
+        self.failures = FailurePolicy(self.parallel.max_restarts)
         self._paused: set[int] = set()
-        self._wanted: dict[int, int] = {}  # sync mode: rollouts that each worker is to begin
-        self._wanted_of_any = 0
-        self._failed_starts = 0
-        self._failures: Counter[int] = Counter()  # of each shard, in a row
-        self._incarnations: Counter[int] = Counter()
         self._packed: Any = None
         self._error: Exception | None = None
         self._stopping = False
@@ -157,61 +147,27 @@ class Supervisor:
         if not self.parallel.use_shared_memory:
             self._packed = pack_weights(self._agent.network, self.parallel.compression_enabled)
 
-    def want(self, steps: int) -> None:
-        """Sync mode: have so many steps played, at least one rollout by every worker.
+    def tally(self) -> Tally:
+        """What there is for an update."""
+        return self.collector.tally(
+            {line.index: len(line.slots) for line in self.communicator.workers}
+        )
 
-        What is wanted beyond that goes to whoever is free first, so that all end together.
-        """
-        playing = self._check_playing() if steps else []
-        begun = [line.index for line in self.communicator.workers if line.slots]
-        begun += [one.worker for one in self.collector.waiting]  # a collection that was cut short
-        self._wanted = {index: int(index not in begun) for index in playing}
-        rollouts = -(-steps // self.parallel.rollout_steps)
-        self._wanted_of_any = max(rollouts - sum(self._wanted.values()) - len(begun), 0)
-        self.communicator.wake()
+    @property
+    def playing(self) -> list[int]:
+        """The shards that take part; the process of one may just be replaced."""
+        return [index for index in range(self.num_workers) if index not in self._paused]
 
-    def has_enough(self, steps: int, version: int) -> bool:
-        """Has what is wanted been played? (Called with every change, while the learner waits.)"""
-        collector = self.collector
-        collector.drop_old(version)
-        games = Counter(dict.fromkeys(self._wanted, 0))
-        for one in collector.waiting:
-            games[one.worker] += len(one.games)
-        late = [i for i, n in games.items() if n < self.parallel.episodes_per_worker]
-        enough = collector.waiting_steps >= steps and not late
-        if self.parallel.mode == "sync":
-            in_work = any(line.slots for line in self.communicator.workers)
-            if not in_work and not self._may_begin():
-                if enough:
-                    return True
-                self._check_playing()
-                self._wanted.update(dict.fromkeys(late, 1))  # more games must end
-                self._wanted_of_any += collector.waiting_steps < steps
-                self.communicator.wake()
-            enough = False
-        if not enough and not collector.free:
-            collector.make_room()
-            self.communicator.wake()
-        return enough
+    def is_plan_met(self) -> bool:
+        """Is all there that the learner waits for?"""
+        if not self.playing:
+            raise ParallelError("all workers are paused: call resume_workers() first")
+        return not self.plan or self.plan.is_met(self.playing, self.tally())
 
     def pause(self, line: WorkerLine, paused: bool) -> None:
         """Give a worker (and whoever takes its place) no more work, or work again."""
         line.paused = paused
         (self._paused.add if paused else self._paused.discard)(line.index)
-
-    def _playing(self) -> list[int]:
-        return [line.index for line in self.communicator.workers if not line.paused]
-
-    def _check_playing(self) -> list[int]:
-        playing = self._playing()
-        if not playing:
-            raise ParallelError("all workers are paused: call resume_workers() first")
-        return playing
-
-    def _may_begin(self) -> bool:
-        """Is there work that was not begun, and somebody who is allowed to do it?"""
-        playing = self._playing()
-        return any(self._wanted.get(i) for i in playing) or bool(self._wanted_of_any and playing)
 
     def all_ready(self) -> bool:
         """Are all processes there and ready?"""
@@ -273,7 +229,7 @@ class Supervisor:
             descriptors["requests"] = [*descriptors["requests"], *mine]
         timeout = self.parallel.worker_timeout
         try:
-            line = start_worker(index, self._incarnations[index], descriptors, timeout)
+            line = start_worker(index, self.failures.incarnations[index], descriptors, timeout)
         except OSError as error:
             raise ParallelError(f"worker {index} could not be started: {error}") from error
         line.paused = index in self._paused
@@ -281,31 +237,26 @@ class Supervisor:
 
     def _give_work(self) -> None:
         """A slot to fill for each worker that waits and is wanted to play."""
+        wanted = self._to_begin()
         for line in self.communicator.workers:
-            if not line.is_idle or line.paused or not self._is_wanted(line.index):
+            if not line.is_idle or line.index not in wanted:
                 continue
+            if not self.collector.free and self.plan and not self.is_plan_met():
+                self.collector.make_room()  # the learner wants more than there are slots
             slot = self.collector.take_slot()
             if slot is None:
                 return  # the learner is behind: workers wait for it
-            self._count_begun(line.index, 1)
             line.slots.append(slot)
             version = self.synchronizer.version
             weights = self._packed if line.version != version else None
             line.version = version
             self.communicator.send(line, Collect(slot, version, weights))
 
-    def _is_wanted(self, index: int) -> bool:
+    def _to_begin(self) -> list[int]:
+        """The shards that should play: by the plan; in async mode also without one."""
         if self.parallel.mode == "async":
-            return index not in self.leaving
-        return bool(self._wanted.get(index) or self._wanted_of_any)
-
-    def _count_begun(self, index: int, number: int) -> None:
-        """In sync mode, work that was begun is no longer to be begun (or is again)."""
-        if self.parallel.mode == "sync":
-            if number < 0 or self._wanted.get(index):
-                self._wanted[index] = self._wanted.get(index, 0) - number
-            else:
-                self._wanted_of_any -= number
+            return [index for index in self.playing if index not in self.leaving]
+        return self.plan.to_begin(self.playing, self.tally()) if self.plan else []
 
     def _handle(self, line: WorkerLine, message: object | None) -> None:
         match message:
@@ -313,7 +264,7 @@ class Supervisor:
                 self.communicator.send(line, self._welcome(line))
             case Ready():
                 line.ready = True
-                self._failed_starts = 0
+                self.failures.started()
             case RolloutDone():
                 self._accept(line, message)
             case Failed():
@@ -343,9 +294,10 @@ class Supervisor:
         line.rollouts += 1
         line.steps += self.parallel.rollout_steps
         line.games += len(done.finished)
-        self._failures[line.index] = 0
+        self.failures.finished(line.index)
         self.shards[line.index] = done.shard
         self.collector.accept(line.index, done, opponent_of_shard(self.config, line.index))
+        self.collector.drop_old(self._agent.version)
         for name, start, end in done.spans:
             self._trace.add(line.name, name, start, end)
 
@@ -369,26 +321,8 @@ class Supervisor:
         why = why or describe_exit(code)
         self._trace.mark(line.name, why)
         self.collector.free += line.slots
-        if line.slots:
-            self._count_begun(line.index, -len(line.slots))
-        self.totals["restarts"] += 1
-        self.restarts[line.index] += 1
-        self._failed_starts += not line.ready
-        self._failures[line.index] += 1
-        self._check_limits(line, why)
-        if self._failures[line.index] >= MAX_SAME_GAMES:
-            self._incarnations[line.index] += 1
+        if not line.ready:
+            self.failures.failed_to_start(line.name, why)
+        if self.failures.failed(line.index, line.name, why, was_playing=bool(line.slots)):
             self.shards.pop(line.index, None)
         log.warning("%s ended (%s): a new one takes its place", line.name, why)
-
-    def _check_limits(self, line: WorkerLine, why: str) -> None:
-        if self._failed_starts >= MAX_FAILED_STARTS:
-            raise ParallelError(
-                f"{line.name} ended before it was ready ({why}), the "
-                f"{MAX_FAILED_STARTS}. process in a row"
-            )
-        if self.totals["restarts"] > self.parallel.max_restarts:
-            raise ParallelError(
-                f"{line.name} ended ({why}), and workers were replaced "
-                f"{self.parallel.max_restarts} times already (training.parallel.max_restarts)"
-            )

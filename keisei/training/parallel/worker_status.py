@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from keisei.processes.shared_memory import Layout, SharedArrays
 from keisei.training.parallel.messages import Span
-from keisei.training.parallel.shared_memory import Layout, SharedArrays
 
 ACTIVITIES = ("busy", "waiting", "syncing")
 FIELDS = ("beat", "steps", "games", *ACTIVITIES)

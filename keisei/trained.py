@@ -9,12 +9,12 @@ from pathlib import Path
 import yaml
 
 from keisei.config_schema import ModelConfig
+from keisei.core.learner import build_network
 from keisei.core.policy import Policy, evaluate
-from keisei.core.ppo_agent import build_network
 from keisei.errors import KeiseiError
-from keisei.models import SHIPPED, SHIPPED_PATH
-from keisei.training.checkpoint import CheckpointStore, load_checkpoint, save_checkpoint
-from keisei.training.run import Run
+from keisei.models import NETWORKS
+from keisei.runs.checkpoint import CheckpointStore, load_checkpoint, save_checkpoint
+from keisei.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ def load_trained(path: Path) -> Trained:
 
 
 def find_checkpoint(name: str, runs_dir: Path = Path("runs")) -> Path:
-    """The checkpoint file that `name` means: a file, the newest of a run, or the shipped one."""
-    if name == SHIPPED:
-        return SHIPPED_PATH
+    """The file that `name` means: a file, the newest of a run, or one that comes with Keisei."""
+    if name in NETWORKS:
+        return NETWORKS[name]
     path = Path(name)
     if path.suffix == ".pt" or path.is_file():
         if not path.is_file():

@@ -10,10 +10,10 @@ from typing import Literal
 import numpy as np
 
 from keisei.config_schema import AppConfig
+from keisei.core.learner import build_network
 from keisei.core.policy import Policy, evaluate, uniform
-from keisei.core.ppo_agent import build_network
 from keisei.errors import KeiseiError
-from keisei.training.checkpoint import CheckpointStore, load_checkpoint
+from keisei.runs.checkpoint import CheckpointStore, load_checkpoint
 
 log = logging.getLogger(__name__)
 

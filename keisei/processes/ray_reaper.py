@@ -19,7 +19,7 @@ import psutil
 def start_reaper() -> subprocess.Popen[bytes]:
     """Start it; `end_with_this_process` tells it whom to end."""
     return subprocess.Popen(
-        [sys.executable, "-m", "keisei.training.parallel.ray_reaper"],
+        [sys.executable, "-m", "keisei.processes.ray_reaper"],
         stdin=subprocess.PIPE,
         start_new_session=True,  # Ctrl-C, or the end of the terminal, is not for it
     )

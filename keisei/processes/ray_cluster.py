@@ -14,18 +14,15 @@ from typing import Any
 
 import psutil
 
-from keisei.config_schema import AppConfig, cores, parse_config
-from keisei.core.ppo_agent import build_network
-from keisei.training.parallel.base_manager import ParallelError
-from keisei.training.parallel.ray_reaper import end_with_this_process, start_reaper
-from keisei.training.parallel.shared_memory import layout_bytes
-from keisei.training.parallel.slots import slot_layout, slots_needed
+from keisei.errors import KeiseiError
+from keisei.processes.machine import cores
+from keisei.processes.ray_reaper import end_with_this_process, start_reaper
 
 CONNECT_TIMEOUT = 5.0
 SMALLEST_STORE = 80 * 2**20  # less is refused by Ray
 
 
-class ClusterError(ParallelError):
+class ClusterError(KeiseiError):
     """Ray or its cluster cannot be used; the message says what to install or check."""
 
 
@@ -129,34 +126,6 @@ def _check_reachable(address: str) -> None:
             f"no Ray cluster answers at {address} ({error}): is it running "
             f"(`ray start --head --port={port}` there), and is the address right?"
         ) from None
-
-
-def store_bytes(config: AppConfig) -> int:
-    """Memory for objects that a run needs: rollouts in flight, waiting and learned; weights."""
-    parallel = config.training.parallel
-    # Two in flight for each worker instead of one.
-    rollouts = slots_needed(parallel) + parallel.num_workers
-    weights = sum(weight.numel() for weight in build_network(config.model).state_dict().values())
-    need = layout_bytes(slot_layout(config, rollouts)) + 4 * weights * 4
-    return max(int(1.5 * need), SMALLEST_STORE)
-
-
-def fit_to_cluster(config: AppConfig) -> AppConfig:
-    """With as many workers as the cluster has CPUs for, if the settings do not say how many.
-
-    One CPU is left to the learner.
-    """
-    parallel = config.training.parallel
-    given = parallel.model_fields_set
-    changes: dict[str, Any] = {}
-    if "enabled" not in given:
-        changes["enabled"] = True
-    if "num_workers" not in given:
-        changes["num_workers"] = max(cluster_cpus() - 1, 1)
-        changes |= {} if "elastic" in given else {"elastic": True}
-    settings = config.model_dump(mode="json")
-    settings["training"]["parallel"] |= changes
-    return parse_config(settings)
 
 
 def cluster_cpus() -> int:

@@ -1,0 +1,36 @@
+"""What the commands have in common: options, and errors that a user can read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from keisei.errors import KeiseiError
+
+JsonFile = Annotated[
+    Optional[Path], typer.Option("--json", help="Also write the results to this file.")  # noqa: UP045
+]
+Ray = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        metavar="auto|HOST:PORT",
+        help="Use this Ray cluster; auto: the one running here, or else just this machine.",
+    ),
+]
+
+
+@contextlib.contextmanager
+def readable_errors() -> Iterator[None]:
+    """Show errors that a user can fix as one line on stderr with exit code 2, no traceback."""
+    try:
+        yield
+    except (KeiseiError, OSError) as error:
+        said = str(error)
+        if isinstance(error, OSError) and error.filename is not None:  # without Python's [Errno 2]
+            said = f"{error.filename}: {error.strerror}"
+        typer.secho(f"keisei: {said}", fg=typer.colors.RED, err=True)
+        raise typer.Exit(2) from None

@@ -1,0 +1,156 @@
+"""Rating players on the yardstick: they play the references whose result against them is open.
+
+It goes in rounds: first a few games against references all over the scale, then many against those
+near by, until the interval is as narrow as it is asked to be. Who plays in a round depends on the
+rounds before it alone, so a rating can be repeated, whatever the number of processes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from keisei.errors import KeiseiError
+from keisei.evaluation.evaluate import MatchSettings
+from keisei.evaluation.match import MatchResult
+from keisei.evaluation.pairs import Pentanomial, join
+from keisei.evaluation.ratings import SCALE, Rating, rate
+from keisei.evaluation.statistics import score_of_elo
+from keisei.evaluation.yardstick import Reference, Yardstick
+from keisei.processes.pool import Pool
+
+FIRST_OPPONENTS, FIRST_GAMES = 10, 4  # the round that finds out where on the scale to look
+OPPONENTS, GAMES = 10, 16  # of each later round, at most
+OPEN = 0.1  # a result is open when either side may hope for this score
+MOST_GAMES = 2000
+_OVERHEAD = 0.2  # seconds of a game that any player takes
+_ME = "?"  # while it is rated: a reference may have the same name
+
+Task = tuple[str, str]  # the player and the reference
+Play = Callable[[str, str, MatchSettings, int], MatchResult]
+
+
+@dataclass
+class Candidate:
+    """Somebody to rate, until the 95 % interval is `goal` Elo wide, and its results so far."""
+
+    name: str
+    player: str
+    goal: float = 80.0
+    results: dict[str, Pentanomial] = field(default_factory=dict)  # by reference
+
+    @property
+    def games(self) -> int:
+        """How many it has had."""
+        return round(join(list(self.results.values())).games)
+
+    def rating(self, yardstick: Yardstick) -> Rating:
+        """Its rating by the references that it met; they are taken as exact."""
+        ratings = yardstick.ratings
+        met = {(_ME, r): pairs for r, pairs in self.results.items() if r in ratings}
+        if not any(pairs.pairs for pairs in met.values()):
+            return Rating(self.name, 0.0, -np.inf, np.inf, 0)
+        return replace(rate(met, ratings, yardstick.misfit)[_ME], name=self.name)
+
+    def add(self, reference: str, result: Pentanomial) -> None:
+        """Count more games."""
+        self.results[reference] = self.results.get(reference, Pentanomial()) + result
+
+    def is_done(self, yardstick: Yardstick) -> bool:
+        """Is the interval narrow enough, or can more games not make it so?"""
+        rating = self.rating(yardstick)
+        return (
+            rating.width <= self.goal
+            or self.games >= MOST_GAMES
+            or (self.games >= 6 * GAMES and off_scale(rating, yardstick) is not None)
+        )
+
+
+def off_scale(rating: Rating, yardstick: Yardstick) -> str | None:
+    """Which end of the yardstick it is so far beyond that no result there is open, if it is."""
+    here = yardstick.playable
+    weakest, strongest = here[0], here[-1]
+    if score_of_elo(strongest.elo - rating.elo) < OPEN:
+        return f"stronger than {strongest.name}, the strongest reference here"
+    if score_of_elo(rating.elo - weakest.elo) < OPEN:
+        return f"weaker than {weakest.name}, the weakest reference"
+    return None
+
+
+def next_opponents(candidate: Candidate, yardstick: Yardstick) -> list[tuple[Reference, int]]:
+    """Whom it meets in the next round, with the number of games."""
+    if not candidate.games:
+        return [(reference, FIRST_GAMES) for reference in _spread(yardstick.playable)]
+    rating = candidate.rating(yardstick)
+    wanted = candidate.games * ((rating.width / candidate.goal) ** 2 - 1)
+    count = min(max(int(np.ceil(wanted / GAMES)), 2), OPPONENTS)
+    spread = rating.width / 4 / SCALE
+
+    def worth(reference: Reference) -> float:
+        # The expected score when the rating is uncertain (MacKay's approximation).
+        logit = (rating.elo - reference.elo) / SCALE / np.sqrt(1 + np.pi * spread**2 / 8)
+        chance = 1 / (1 + np.exp(-logit))
+        played = candidate.results.get(reference.name, Pentanomial()).games
+        cost = np.sqrt(_OVERHEAD + reference.seconds)
+        return float(chance * (1 - chance) / (played + GAMES) / cost)
+
+    near = [
+        reference
+        for reference in yardstick.playable
+        if OPEN < score_of_elo(rating.elo - reference.elo) < 1 - OPEN
+    ]
+    near = near or sorted(yardstick.playable, key=lambda r: abs(r.elo - rating.elo))[:3]
+    return [(reference, GAMES) for reference in sorted(near, key=worth, reverse=True)[:count]]
+
+
+def _spread(references: Sequence[Reference]) -> list[Reference]:
+    """Some references over the whole scale, quick ones."""
+    low, high = references[0].elo, references[-1].elo
+    step = (high - low) / FIRST_OPPONENTS or 1.0
+    boxes: dict[int, Reference] = {}
+    for reference in sorted(references, key=lambda reference: -reference.seconds):
+        boxes[min(int((reference.elo - low) / step), FIRST_OPPONENTS - 1)] = reference
+    return [boxes[box] for box in sorted(boxes)]
+
+
+def measure(
+    candidates: Sequence[Candidate],
+    yardstick: Yardstick,
+    pool: Pool[Task, MatchResult],
+    seed: int = 1,
+    until: float = np.inf,
+    games_left: float = np.inf,
+    tell: Callable[[str, str, MatchResult], None] | None = None,
+) -> None:
+    """Play rounds until all are rated as well as asked, or so many games are played.
+
+    No game begins after `until`, by the monotonic clock.
+    """
+    players = {candidate.name: candidate for candidate in candidates}
+
+    def count(finished: Iterable[tuple[Task, MatchResult]]) -> None:
+        for (name, reference), result in finished:
+            if not result.played:
+                raise KeiseiError(f"no game between {name} and {reference} came to its end")
+            players[name].add(reference, Pentanomial.of_points(result.pairs()))
+            if tell:
+                tell(name, reference, result)
+
+    while todo := [c for c in candidates if not c.is_done(yardstick)]:
+        tasks = [(c, r, games) for c in todo for r, games in next_opponents(c, yardstick)]
+        for candidate, reference, games in sorted(tasks, key=lambda task: -task[1].seconds):
+            games = int(min(games, games_left // 2 * 2))
+            games_left -= games
+            if time.monotonic() >= until or not games:
+                count(pool.finished(wait_for_all=True))
+                return
+            # Of an endless match between the two, this is the next batch.
+            match = MatchSettings(games=10**6, seed=seed, at_once=games)
+            begin = 2 * int(candidate.results.get(reference.name, Pentanomial()).pairs)
+            key = candidate.name, reference.name
+            pool.submit(key, candidate.player, reference.player, match, begin)
+            count(pool.finished())
+        count(pool.finished(wait_for_all=True))

@@ -1,0 +1,25 @@
+"""What this process may use of its machine."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from typing import Any
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def keep_freed_memory() -> None:
+    """Let the process keep the memory it frees, for its next allocation (glibc only).
+
+    By default glibc gives the megabytes of every layer back to the system and takes them again,
+    page by page, a moment later: a tenth to a fifth of the time of a small network.
+    """
+    libc: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
+        libc.mallopt(-3, 1 << 25)  # M_MMAP_THRESHOLD: the most that glibc allows

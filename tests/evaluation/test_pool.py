@@ -1,0 +1,78 @@
+"""Work in processes: what one was doing when it died is done again, and none is left behind."""
+
+import os
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from keisei.errors import KeiseiError
+from keisei.evaluation.evaluate import MatchSettings, play_batch, play_in_batches
+from keisei.evaluation.statistics import Sprt
+from keisei.processes.pool import Pool, ProcessPool
+from tests.evaluation.work import die, die_at_first, fail
+
+
+@pytest.fixture
+def pool():
+    """Makes pools of two processes; they end with the test."""
+    pools = []
+
+    def make(function):
+        pools.append(ProcessPool(function, 2))
+        return pools[-1]
+
+    yield make
+    for one in pools:
+        one.close()
+
+
+def test_what_a_killed_process_was_doing_is_done_again(pool, tmp_path):
+    work = pool(die_at_first)
+    for key in "ab":
+        work.submit(key, tmp_path / key)
+    results = dict(work.finished(wait_for_all=True))
+    assert sorted(results) == ["a", "b"]
+    assert os.getpid() not in results.values()
+
+
+def test_work_that_kills_every_process_is_an_error_and_not_an_endless_loop(pool, tmp_path):
+    work = pool(die)
+    work.submit("a", tmp_path)
+    with pytest.raises(KeiseiError, match=r"died 3 times .* SIGKILL"):
+        list(work.finished(wait_for_all=True))
+
+
+def test_an_error_in_a_process_is_the_same_error_here(pool, tmp_path):
+    work = pool(fail)
+    work.submit("a", "here")
+    with pytest.raises(KeiseiError, match=r"^not here$"):
+        list(work.finished(wait_for_all=True))
+
+
+def test_processes_end_with_a_parent_that_is_killed():
+    script = (
+        "from keisei.processes.pool import ProcessPool; import time\n"
+        "pool = ProcessPool(time.sleep, 1)\n"
+        "pool.submit('a', 600)\n"
+        "print(next(iter(pool._working.values()))[0].pid, flush=True)\n"
+        "list(pool.finished(wait_for_all=True))\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    worker = psutil.Process(int(parent.stdout.readline()))
+    parent.kill()
+    parent.wait(timeout=30)
+    worker.wait(timeout=60)  # raises if it is still there
+    parent.stdout.close()
+
+
+@pytest.mark.parametrize("sprt", [None, Sprt(elo1=100)])
+def test_a_match_is_the_same_whatever_the_number_of_processes(pool, sprt):
+    settings = MatchSettings(games=48, at_once=4, sprt=sprt)
+    here, there = (
+        list(play_in_batches("greedy", "random", settings, where))[-1]
+        for where in (Pool(play_batch), pool(play_batch))
+    )
+    assert here.games == there.games
+    assert (len(here.games) < 48) == (sprt is not None)

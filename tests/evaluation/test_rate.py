@@ -1,0 +1,174 @@
+"""Rating on the yardstick, with players whose strength is known because they are simulated."""
+
+import json
+import shlex
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from keisei.evaluation.pairs import Pentanomial
+from keisei.evaluation.rate import Candidate, measure, next_opponents, off_scale
+from keisei.evaluation.rate_report import run_rate
+from keisei.evaluation.yardstick import Reference, Yardstick, check_engines, load_yardstick
+from keisei.processes.pool import Pool
+from tests.evaluation.simulated import QUICK, simulate_pairs
+
+
+@dataclass
+class Simulated:
+    """What a match of simulated players came to."""
+
+    points: list[float]
+
+    @property
+    def played(self):
+        return 2 * len(self.points)
+
+    def pairs(self):
+        return self.points
+
+
+def yardstick_of(elos, misfit=0.0):
+    names = [f"{elo:g}" for elo in elos]
+    references = [
+        Reference(name, name, elo, 0, 1000, 0.1 + elo / 2000)
+        for name, elo in zip(names, elos, strict=True)
+    ]
+    return Yardstick(references, misfit)
+
+
+def simulated_pool(rng, misfit=0.0):
+    """Players' names are their strengths; results stray from them by `misfit` Elo."""
+    strays = {}
+
+    def play(first, second, settings, begin):
+        stray = strays.setdefault((first, second), misfit * rng.standard_normal())
+        gap = float(first) - float(second) + stray
+        return Simulated(simulate_pairs(rng, gap, settings.batch // 2))
+
+    return Pool(play)
+
+
+@pytest.mark.parametrize("misfit", [0.0, 30.0])
+def test_over_200_players_the_intervals_hold_the_truth_as_often_as_they_say(misfit):
+    rng = np.random.default_rng(1)
+    yardstick = yardstick_of(np.arange(0, 4600, 120.0), misfit)
+    held, widths = [], []
+    for elo in rng.uniform(50, 4400, 200):
+        player = Candidate("me", str(elo))
+        measure([player], yardstick, simulated_pool(rng, misfit))
+        rating = player.rating(yardstick)
+        held.append(rating.low <= elo <= rating.high)
+        widths.append(rating.width)
+    assert 0.93 <= np.mean(held) <= 0.97
+    assert max(widths) <= 80
+
+
+def test_the_same_player_rated_twice_differs_by_less_than_the_intervals_say():
+    rng = np.random.default_rng(2)
+    yardstick = yardstick_of(np.arange(0, 3000, 150.0))
+    close = 0
+    for elo in rng.uniform(100, 2800, 40):
+        two = []
+        for _ in range(2):
+            player = Candidate("me", str(elo))
+            measure([player], yardstick, simulated_pool(rng))
+            two.append(player.rating(yardstick))
+        close += abs(two[0].elo - two[1].elo) < np.hypot(two[0].width, two[1].width) / 2
+    assert close >= 0.95 * 40
+
+
+def test_opponents_are_those_whose_result_is_open_and_quick_ones_before_slow_ones():
+    yardstick = yardstick_of([0, 1000, 1100, 1200, 1300, 3000])
+    player = Candidate("me", "1150", results={"1100": Pentanomial.of_games(9, 0, 7)})
+    met = [reference.elo for reference, _ in next_opponents(player, yardstick)]
+    assert set(met) == {1000, 1100, 1200, 1300}
+    assert met[-1] == 1100  # it has met that one already
+    even = Pentanomial.of_games(8, 0, 8)
+    twins = [
+        Reference(name, name, 1000.0, 0, 0, cost) for name, cost in (("slow", 9), ("quick", 1))
+    ]
+    player = Candidate("me", "1000", results={"slow": even, "quick": even})
+    order = [reference.name for reference, _ in next_opponents(player, Yardstick(twins))]
+    assert order == ["quick", "slow"]
+
+
+def test_a_reference_can_be_rated_itself():
+    yardstick = yardstick_of([0, 200, 400])
+    player = Candidate("200", "200")
+    measure([player], yardstick, simulated_pool(np.random.default_rng(1)))
+    assert player.rating(yardstick).elo == pytest.approx(200, abs=60)
+
+
+@pytest.mark.parametrize(("elo", "said"), [(2500, "stronger than 1000"), (-1500, "weaker than 0")])
+def test_a_player_beyond_the_ends_of_the_yardstick_is_not_played_for_ever(elo, said):
+    yardstick = yardstick_of([0, 500, 1000])
+    player = Candidate("me", str(elo))
+    measure([player], yardstick, simulated_pool(np.random.default_rng(1)))
+    assert player.games < 200
+    assert off_scale(player.rating(yardstick), yardstick).startswith(said)
+
+
+@pytest.fixture
+def one_core(monkeypatch):
+    """Games are played in this process: others take seconds to start."""
+    monkeypatch.setattr("keisei.processes.pool.cores", lambda: 1)
+
+
+@pytest.mark.usefixtures("one_core")
+def test_the_command_shows_and_writes_the_rating_and_the_opponents(tmp_path, capsys):
+    file = tmp_path / "new" / "rating.json"
+    run_rate("greedy,random=75", 250, json_file=file, yardstick=QUICK)
+    shown = capsys.readouterr().out
+    for word in ("greedy with 75% random moves: Elo", "95 % interval", "expected", "today"):
+        assert word in shown
+    [rating] = json.loads(file.read_text())["ratings"]
+    assert 0 < rating["elo"] < 900
+    assert rating["high"] - rating["low"] <= 250
+    assert rating["games"] == sum(2 * sum(met["pairs"]) for met in rating["opponents"])
+
+
+@pytest.mark.usefixtures("one_core")
+def test_a_network_is_rated_by_its_policy_alone_and_with_search(run, bad_engine, capsys):
+    player = f"usi:{shlex.join(bad_engine('resigns'))}"
+    run_rate(f"{run.folder}", yardstick=Yardstick([Reference("quick", player, 0.0, 0.0, 100, 0.1)]))
+    shown = capsys.readouterr().out
+    assert "small 200 policy: Elo" in shown
+    assert "small 200 100 nodes: Elo" in shown
+
+
+@pytest.mark.usefixtures("one_core")
+def test_without_engines_it_says_what_is_missing_above(capsys):
+    strong = Reference("strong", "usi:no-such-engine,go=depth 1", 3000.0, 20.0, 100, 0.1)
+    run_rate("greedy,random=75", 2000, yardstick=Yardstick([*QUICK.references, strong]))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "not installed: no-such-engine" in shown
+    assert "above greedy (1450) there is none to rate by" in shown
+
+
+def test_another_version_of_an_engine_than_the_one_that_was_rated_is_named(
+    bad_engine, tmp_path, monkeypatch, caplog
+):
+    script = tmp_path / "some-engine"
+    script.write_text(f"#!/bin/sh\nexec {shlex.join(bad_engine('resigns'))}\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    check_engines(Yardstick(QUICK.references, versions={"some-engine": "Some Engine 1.0"}))
+    assert "some-engine is some-engine here; its ratings are of Some Engine 1.0" in caplog.text
+
+
+def test_the_yardstick_that_comes_with_keisei_has_no_gap_and_its_neighbours_are_tied():
+    yardstick = load_yardstick()
+    elos = [reference.elo for reference in yardstick.references]
+    assert (yardstick.references[0].name, elos[0]) == ("random", 0)
+    deep = [reference.elo for reference in yardstick.references if reference.name == "fairy d6"]
+    reached = [elo for elo in elos if elo <= deep[0]]
+    assert max(np.diff(reached)) <= 200
+    order = {r.name: r.elo for r in yardstick.references}
+    assert order["random"] < order["fairy -20"] < order["greedy"]
+
+
+def test_our_own_references_alone_have_no_gap_either():
+    ours = [r.elo for r in load_yardstick().references if r.engine is None]
+    assert max(np.diff(ours)) <= 300

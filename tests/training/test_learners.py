@@ -1,0 +1,75 @@
+"""A second learner is one module and one line: here it is, and it trains wherever PPO does."""
+
+import numpy as np
+import pytest
+import torch
+
+from keisei.config_schema import LEARNERS, load_config
+from keisei.core.experience_buffer import ExperienceBuffer
+from keisei.core.learner import Learner
+from keisei.core.policy import segment_rows
+from keisei.runs.run import Run
+from keisei.settings import ConfigError, to_yaml
+from keisei.shogi import features
+from keisei.training.trainer import Trainer
+from tests.training.conftest import assert_same_state, options
+
+
+class Reinforce(Learner):
+    """Plain REINFORCE: each played move becomes likelier by what it brought."""
+
+    def update(self, rollouts, progress=0.0):
+        buffer = ExperienceBuffer(gamma=1.0, lambda_gae=1.0)
+        for rollout in rollouts:
+            buffer.add_batch(rollout)
+        buffer.compute_advantages_and_returns()
+        batch = buffer.get_batch()
+        rows = torch.from_numpy(segment_rows(batch.offsets))
+        policy, _ = self.network(torch.from_numpy(features.planes(batch.observations)))
+        legal = torch.from_numpy(batch.legal.astype(np.int64))
+        chances = self.network.scores(policy, rows, legal).exp()
+        total = torch.zeros(len(batch.actions)).index_add(0, rows, chances)
+        played = np.flatnonzero(batch.legal == batch.actions[rows.numpy()])
+        loss = -((chances[played] / total).log() * torch.from_numpy(batch.returns)).mean()
+        self.network.zero_grad()
+        loss.backward()
+        with torch.no_grad():
+            for weight in self.network.parameters():
+                if weight.grad is not None:
+                    weight -= 0.01 * weight.grad
+        self.version += 1
+        return {"policy_loss": loss.item()}
+
+
+@pytest.fixture
+def reinforce(monkeypatch):
+    monkeypatch.setitem(LEARNERS, "reinforce", f"{__name__}:Reinforce")
+
+
+def trainer_of(folder, *overrides):
+    config = load_config(overrides=options("training.algorithm=reinforce", *overrides)[1::2])
+    return Trainer(config, Run.create(folder, None, to_yaml(config)))
+
+
+def test_another_learner_trains_and_goes_on_in_one_process_and_with_workers(reinforce, tmp_path):
+    states = []
+    for enabled in ("false", "true"):
+        trainer = trainer_of(tmp_path, f"training.parallel.enabled={enabled}")
+        trainer.start_workers()
+        trainer.update()
+        half = trainer.state_dict()
+        trainer.update()
+        trainer.stop_workers()
+        assert type(trainer.agent) is Reinforce
+        assert trainer.progress.metrics["policy_loss"] != 0
+        states.append(trainer.state_dict())
+    assert_same_state(*states)
+    resumed = trainer_of(tmp_path)
+    resumed.load_state_dict(half)
+    resumed.update()
+    assert_same_state(resumed.state_dict(), states[0])
+
+
+def test_a_learner_that_nobody_has_written_is_refused_by_name():
+    with pytest.raises(ConfigError, match="choose ppo, not 'alchemy'"):
+        load_config(overrides=["training.algorithm=alchemy"])
