@@ -94,7 +94,7 @@ def test_broken_runs_show_their_errors_and_hide_nobody(runs):
             "no_yaml": "is not YAML",
             "no_database": "not a database",
             "other_schema": "schema 99",
-            "bad_ladder": "is no ladder",
+            "bad_ladder": "is not a ladder",
         }
         assert set(rows) == {"first", "hunt", *expected}
         for name, error in expected.items():
