@@ -31,7 +31,7 @@ class InferenceServer:
     def __init__(self, connection: Connection, welcome: Welcome, fds: Descriptors) -> None:
         config = welcome.config
         self._connection = connection
-        self._parent = welcome.parent
+        self._parent = os.getppid()  # it goes with the manager
         self._status = WorkerStatus(shared_row(fds["status"][0], welcome.capacity, welcome.index))
         self._device = choose_device(config.env.device)
         self._network = build_network(config.model).to(self._device)
@@ -128,7 +128,3 @@ def main() -> None:
         InferenceServer(connection, welcome, fds).run()
 
     serve(run)
-
-
-if __name__ == "__main__":
-    main()

@@ -52,7 +52,7 @@ class SelfPlayWorker:
     def __init__(self, connection: Connection, welcome: Welcome, fds: Descriptors) -> None:
         config, index = welcome.config, welcome.index
         self._connection = connection
-        self._parent = welcome.parent
+        self._parent = os.getppid()  # it goes with the manager
         self._status = WorkerStatus(shared_row(fds["status"][0], welcome.capacity, index))
         self._slots = SharedArrays(slot_layout(config, welcome.num_slots), fds["slots"][0])
         self._shares_memory = config.training.parallel.use_shared_memory
@@ -197,7 +197,3 @@ def main() -> None:
         SelfPlayWorker(connection, welcome, fds).run()
 
     serve(run)
-
-
-if __name__ == "__main__":
-    main()
