@@ -330,21 +330,23 @@ def draw(path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 11), dpi=100, layout="constrained", facecolor="white")
+    figure = Figure(figsize=(11, 8), dpi=100, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     references = load_yardstick().references
-    step = references[-1].elo / 75  # of the labels, which must not overlap
+    step = references[-1].elo / 55  # of the labels, which must not overlap
     for at, (title, beginnings) in enumerate(COLUMNS.items()):
         below = -np.inf
-        axes.text(at, references[-1].elo + 5 * step, title, fontsize=13, fontweight="bold")
+        axes.text(at, references[-1].elo + 6 * step, title, fontsize=12, fontweight="bold")
         for reference in references:
             if reference.name.startswith(beginnings):
                 below = max(reference.elo, below + step)
                 color = f"C{at}"
-                axes.errorbar(at, reference.elo, reference.error, color=color, marker="o", ms=4)
+                axes.errorbar(
+                    at, reference.elo, reference.error, color=color, marker="o", ms=4, lw=1
+                )
                 axes.plot([at, at + 0.08], [reference.elo, below], color=color, lw=0.7)
-                axes.text(at + 0.1, below, reference.name, va="center", fontsize=9)
+                axes.text(at + 0.1, below, reference.name, va="center", fontsize=8)
     axes.set_xlim(-0.15, len(COLUMNS))
     axes.set_xticks([])
     axes.set_ylabel("Elo above the random player, with the 95 % interval", fontsize=11)
