@@ -1,9 +1,11 @@
 """Episodes of worlds over HTTP."""
 
+import shutil
 import sys
 
-from keisei.worlds.training import start_world_training
-from tests.web.conftest import TINY_WORLD, serving
+import pytest
+
+from tests.web.conftest import serving
 
 
 def test_an_episode_is_played_by_the_newest_agents(client):
@@ -35,15 +37,24 @@ def test_a_run_of_shogi_has_no_episodes(client):
     assert "Shogi" in answer.json()["detail"]
 
 
-def test_an_episode_of_a_world_of_ones_own_is_played(harvest_folder):
-    settings = [*TINY_WORLD, "epochs=1"]
-    start_world_training("harvest:Harvest", None, settings, "berries", None, None)
-    with serving(harvest_folder / "runs") as client:
-        assert client.get("/api/runs").json()["runs"][0]["world"] == "harvest:Harvest"
-        episode = client.get("/api/runs/berries/episode").json()
-        assert "berry" in [entry["name"] for entry in episode["legend"]]
-        (harvest_folder / "harvest.py").unlink()
-        del sys.modules["harvest"]  # as in a server that was started later
-        answer = client.get("/api/runs/berries/episode?seed=2")
-    assert answer.status_code == 400
-    assert f"there is no module harvest in {harvest_folder}" in answer.json()["detail"]
+@pytest.mark.parametrize(
+    "world", ["payload:Hunt", "runs.stranger.payload:Hunt", "pettingzoo:payload"]
+)
+def test_code_that_a_run_names_is_never_run_by_its_page(runs, monkeypatch, world):
+    monkeypatch.chdir(runs.parent)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(runs.parent)])
+    shutil.copytree(runs / "hunt", runs / "stranger")
+    for place in (runs.parent, runs / "stranger"):
+        (place / "payload.py").write_text("open('it_ran', 'w')")
+    config = runs / "stranger/config.yaml"
+    config.write_text(config.read_text().replace("world: treasure_hunt", f"world: {world}"))
+    with serving(runs) as client:
+        for page in ("", "/stream", "/episode?seed=1"):
+            with client.stream("GET", f"/api/runs/stranger{page}") as answer:
+                lines = answer.iter_lines()
+                first = next(lines)
+            if "episode" in page:
+                assert answer.status_code == 400
+                assert "keisei worlds watch stranger" in first
+        assert client.get("/api/runs").status_code == 200
+    assert not (runs.parent / "it_ran").exists()
