@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 
@@ -23,3 +25,15 @@ def keep_freed_memory() -> None:
     if hasattr(libc, "mallopt"):
         libc.mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
         libc.mallopt(-3, 1 << 25)  # M_MMAP_THRESHOLD: the most that glibc allows
+
+
+def give_way() -> None:
+    """Leave the cores to others: the lowest priority, also for what this process starts later.
+
+    Linux shares them between sessions first (autogroup), so if this process leads a session of its
+    own, that gets the lowest priority, too; another's session is not ours to change.
+    """
+    os.nice(19)
+    if os.getsid(0) == os.getpid():
+        with suppress(OSError):  # a system that does not group by sessions
+            Path("/proc/self/autogroup").write_text("19")
