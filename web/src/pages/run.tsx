@@ -138,7 +138,7 @@ function Tiles({ run }: { run: RunDetail }) {
 
 /** Its 95 % interval, and which checkpoint it is of if training has gone on since. */
 function eloNote({ low, high, steps }: Elo, run: RunDetail): string {
-  const interval = `± ${count((high - low) / 2)}`;
+  const interval = `±\u00a0${count((high - low) / 2)}`;
   return steps === run.steps ? interval : `${interval} after ${short(steps)}`;
 }
 
