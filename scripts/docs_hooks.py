@@ -51,7 +51,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put in what is made from the code, and mend links between docs/ and the rest."""
+    """Put in what is made from the code, and fix links between docs/ and the rest."""
     if page.file.src_uri in OUTSIDE.values():
         return re.sub(r"\]\((\.\./)*docs/", "](", markdown)
     for source, place in OUTSIDE.items():

@@ -49,7 +49,6 @@ NEAR = 450.0  # Elo; whose ratings are farther apart than this say little about 
 TIED = 208  # games that neighbours must have
 ENOUGH = 240  # games of a pair; more are played only when nothing else is left to do
 FAIRY = "usi:fairy-stockfish,Hash=1"
-GPS = "usi:gpsusi,Thread=1,BookDepth=0,go=byoyomi 10000,LimitDepth=4"
 # So wide that it pulls nobody: of many players on a long chain, the usual prior would shorten it.
 PRIOR = 1e5
 OUTPUT = Path(__file__).parents[1] / "keisei" / "evaluation" / FILE
@@ -88,22 +87,18 @@ POOL: dict[str, tuple[str, float]] = {
     ),
     **{
         f"fairy d{depth}": (f"{FAIRY},go=depth {depth}", guess)
-        for depth, guess in {2: 2870, 3: 2980, 4: 3120, 5: 3210, 6: 3350, 8: 3500}.items()
+        for depth, guess in {2: 2870, 3: 2980, 4: 3120, 5: 3350, 6: 3510}.items()
     },
     "fairy 1000 nodes": (f"{FAIRY},go=nodes 1000", 3050),
-    "gpsshogi d4": (GPS, 3500),
     **mixtures("shipped", "shipped", {30: 1200, 15: 1450, 0: 1650}),
-    **{
-        f"shipped, {nodes} nodes": (f"shipped,nodes={nodes}", guess)
-        for nodes, guess in {25: 1750, 100: 1900}.items()
-    },
+    "shipped, 25 nodes": ("shipped,nodes=25", 1890),
     **{
         name: (name, guess)
         for name, guess in {"quick-131072": 400, "quick-262144": 700, "quick-524288": 950}.items()
     },
 }
 # Seconds of a game that the slow ones take, before any is measured.
-SLOW = {"gpsshogi d4": 5.0, "100 nodes": 1.5, "25 nodes": 0.4, "d8": 3.0, "d6": 1.0, "d5": 0.5}
+SLOW = {"25 nodes": 0.4, "d5": 0.5, "d6": 1.0}
 
 
 class Games:
@@ -327,7 +322,6 @@ COLUMNS = {  # by what the player's name begins with
     "random and greedy": ("random", "greedy"),
     "our networks": ("shipped", "quick"),
     "Fairy-Stockfish": ("fairy",),
-    "gpsshogi": ("gpsshogi",),
 }
 
 
@@ -336,21 +330,23 @@ def draw(path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 11), dpi=100, layout="constrained", facecolor="white")
+    figure = Figure(figsize=(11, 8), dpi=100, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     references = load_yardstick().references
-    step = references[-1].elo / 75  # of the labels, which must not overlap
+    step = references[-1].elo / 55  # of the labels, which must not overlap
     for at, (title, beginnings) in enumerate(COLUMNS.items()):
         below = -np.inf
-        axes.text(at, references[-1].elo + 5 * step, title, fontsize=13, fontweight="bold")
+        axes.text(at, references[-1].elo + 6 * step, title, fontsize=12, fontweight="bold")
         for reference in references:
             if reference.name.startswith(beginnings):
                 below = max(reference.elo, below + step)
                 color = f"C{at}"
-                axes.errorbar(at, reference.elo, reference.error, color=color, marker="o", ms=4)
+                axes.errorbar(
+                    at, reference.elo, reference.error, color=color, marker="o", ms=4, lw=1
+                )
                 axes.plot([at, at + 0.08], [reference.elo, below], color=color, lw=0.7)
-                axes.text(at + 0.1, below, reference.name, va="center", fontsize=9)
+                axes.text(at + 0.1, below, reference.name, va="center", fontsize=8)
     axes.set_xlim(-0.15, len(COLUMNS))
     axes.set_xticks([])
     axes.set_ylabel("Elo above the random player, with the 95 % interval", fontsize=11)

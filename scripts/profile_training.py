@@ -1,4 +1,4 @@
-"""Where the time of a training goes, and who waits for whom.
+"""Where the time of a training goes, and what waits for what.
 
 python scripts/profile_training.py --mode serial|parallel --workers 2 --timesteps 32768
 

@@ -27,6 +27,49 @@ def pytest_xdist_make_scheduler(config, log):
     return Scheduling(config, log)
 
 
+# What `make test-quick` leaves out: whole trainings, failures of processes, browsers, the docs.
+SLOW = (
+    "tests/benchmarks/test_benchmarks.py",
+    "tests/cluster/",
+    "tests/core/test_learning.py",
+    "tests/docs/",
+    "tests/evaluation/test_ladder.py",
+    "tests/evaluation/test_pool.py",
+    "tests/evaluation/test_stopping.py",
+    "tests/parallel/test_async.py",
+    "tests/parallel/test_central_inference.py",
+    "tests/parallel/test_failures.py",
+    "tests/parallel/test_model_sync.py",
+    "tests/parallel/test_opponents.py",
+    "tests/parallel/test_settings.py",
+    "tests/training/test_checkpoint.py",
+    "tests/training/test_display.py",
+    "tests/training/test_reference.py",
+    "tests/training/test_training_",
+    "tests/usi/test_foreign_programs.py",
+    "tests/usi/test_fuzz.py",
+    "tests/web/browser/",
+    "tests/web/test_bundle.py",
+    "tests/web/test_fuzz.py",
+    "tests/web/test_server.py",
+    "tests/web/test_streams.py",
+    "tests/worlds/test_benchmark.py",
+    "tests/worlds/test_failures.py",
+    "tests/worlds/test_learning.py",
+    "tests/worlds/test_own_world.py",
+    "tests/worlds/test_run.py",
+    "tests/worlds/test_sweep.py",
+    "tests/worlds/test_tutorial.py",
+)
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker("slow")
+
+
 HARVEST = blocks(ROOT / "docs/worlds/tutorial.md", "python")[0]
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from keisei.core.gae import Floats, zero_sum_gae
 from keisei.core.policy import take_segments
-from keisei.core.rollout import Rollout
+from keisei.core.rollout import Rollout, empty_rollout
 
 
 class Batch(NamedTuple):
@@ -140,19 +140,14 @@ class ExperienceBuffer:
         observations, legal, scalars = zip(*self._single, strict=True)
         action, log_prob, value, reward, done = zip(*scalars, strict=True)
         self._single = []
-        return Rollout(
-            observations=np.stack(observations)[:, None],
-            legal=np.concatenate(legal).astype(np.int16),
-            legal_offsets=np.cumsum([0] + [len(actions) for actions in legal]),
-            actions=np.array(action, np.int16)[:, None],
-            log_probs=np.array(log_prob, np.float32)[:, None],
-            values=np.array(value, np.float32)[:, None],
-            rewards=np.array(reward, np.float32)[:, None],
-            dones=np.array(done, np.bool_)[:, None],
-            learned=np.ones((len(done), 1), np.bool_),
-            last_values=np.array([last_value], np.float32),
-            version=-1,
-        )
+        rollout = empty_rollout(len(done), 1)
+        rollout.observations[:, 0] = observations
+        rollout.legal = np.concatenate(legal).astype(np.int16)
+        rollout.legal_offsets[1:] = np.cumsum([len(actions) for actions in legal])
+        rollout.actions[:, 0], rollout.log_probs[:, 0] = action, log_prob
+        rollout.values[:, 0], rollout.rewards[:, 0], rollout.dones[:, 0] = value, reward, done
+        rollout.last_values[:] = last_value
+        return rollout
 
     def get_batch(self, rows: npt.NDArray[np.integer] | None = None) -> Batch:
         """The steps `rows` in that order, or all of them."""

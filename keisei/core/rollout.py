@@ -1,34 +1,56 @@
 """A rollout: a block of experience [T steps, G games] from one shard, stored compactly."""
 
+# ruff: noqa: RUF009  # a field declares its shape and type by a call
+
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from keisei.shogi.features import OBSERVATION_BYTES
 
+Layout = dict[str, tuple[tuple[int, ...], Any]]  # the shape and dtype of each array
 
-@dataclass
+
+def _per_step(dtype: Any, *more: int) -> Any:
+    return field(metadata={"dtype": dtype, "shape": lambda t, g, legal: (t, g, *more)})
+
+
+def _per_game(dtype: Any) -> Any:
+    return field(metadata={"dtype": dtype, "shape": lambda t, g, legal: (g,)})
+
+
+def _per_legal_action(dtype: Any) -> Any:
+    return field(metadata={"dtype": dtype, "shape": lambda t, g, legal: (legal,)})
+
+
+def _offsets(dtype: Any) -> Any:
+    return field(metadata={"dtype": dtype, "shape": lambda t, g, legal: (t * g + 1,)})
+
+
+@dataclass(kw_only=True)
 class Rollout:
     """T steps of G games, each value from the side of who moved.
 
     The legal actions of all steps stand end to end in `legal`; those of step t in game g begin at
-    `legal_offsets[t * G + g]`. `last_values` are of the positions after the last step.
+    `legal_offsets[t * G + g]`. `last_values` are of the positions after the last step. A field that
+    is declared here has its place in shared memory, in files and on the wire.
     """
 
-    observations: npt.NDArray[np.uint8]  # [T, G, 100]
-    legal: npt.NDArray[np.int16]  # [sum]
-    legal_offsets: npt.NDArray[np.int64]  # [T * G + 1]
-    actions: npt.NDArray[np.int16]  # [T, G]
-    log_probs: npt.NDArray[np.float32]  # [T, G]
-    values: npt.NDArray[np.float32]  # [T, G]
-    rewards: npt.NDArray[np.float32]  # [T, G]
-    dones: npt.NDArray[np.bool_]  # [T, G]
-    learned: npt.NDArray[np.bool_]  # [T, G]; False: an opponent's move, not to be learned from
-    last_values: npt.NDArray[np.float32]  # [G]
-    version: int
+    observations: npt.NDArray[np.uint8] = _per_step(np.uint8, OBSERVATION_BYTES)
+    legal: npt.NDArray[np.int16] = _per_legal_action(np.int16)
+    legal_offsets: npt.NDArray[np.int64] = _offsets(np.int64)
+    actions: npt.NDArray[np.int16] = _per_step(np.int16)
+    log_probs: npt.NDArray[np.float32] = _per_step(np.float32)
+    values: npt.NDArray[np.float32] = _per_step(np.float32)
+    rewards: npt.NDArray[np.float32] = _per_step(np.float32)
+    dones: npt.NDArray[np.bool_] = _per_step(np.bool_)
+    learned: npt.NDArray[np.bool_] = _per_step(np.bool_)  # False: an opponent's move
+    last_values: npt.NDArray[np.float32] = _per_game(np.float32)
+    version: int = -1
 
     def add_legal(self, legal: npt.NDArray[np.int16], end: int) -> int:
         """Write legal actions behind the first `end`; where they do not fit, into more room."""
@@ -56,18 +78,23 @@ class Rollout:
         return self.actions.size
 
 
+def rollout_layout(steps: int, games: int, legal: int) -> Layout:
+    """The arrays of a rollout with room for so many legal actions in all.
+
+    >>> rollout_layout(steps=128, games=64, legal=9)["actions"]
+    ((128, 64), <class 'numpy.int16'>)
+    """
+    return {
+        one.name: (one.metadata["shape"](steps, games, legal), one.metadata["dtype"])
+        for one in fields(Rollout)
+        if one.metadata
+    }
+
+
 def empty_rollout(steps: int, games: int) -> Rollout:
-    """A rollout to be filled, with room for some legal actions."""
-    return Rollout(
-        observations=np.empty((steps, games, OBSERVATION_BYTES), np.uint8),
-        legal=np.empty(steps * games * 64, np.int16),
-        legal_offsets=np.zeros(steps * games + 1, np.int64),
-        actions=np.empty((steps, games), np.int16),
-        log_probs=np.empty((steps, games), np.float32),
-        values=np.empty((steps, games), np.float32),
-        rewards=np.empty((steps, games), np.float32),
-        dones=np.empty((steps, games), np.bool_),
-        learned=np.ones((steps, games), np.bool_),
-        last_values=np.empty(games, np.float32),
-        version=-1,
-    )
+    """A rollout to be filled, with room for some legal actions; all its moves are learned from."""
+    layout = rollout_layout(steps, games, legal=steps * games * 64)
+    arrays: dict[str, Any] = {name: np.zeros(*array) for name, array in layout.items()}
+    rollout = Rollout(**arrays)
+    rollout.learned[:] = True
+    return rollout

@@ -11,7 +11,9 @@ import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from keisei.processes.machine import give_way
+from keisei.evaluation.ladder import LadderSettings
+from keisei.evaluation.ladder_report import run_ladder
+from keisei.processes.machine import give_way, name_process
 
 LOG = "ladder.log"  # in the run's folder: the terminal is the training's
 
@@ -23,14 +25,11 @@ def main() -> None:
     connection = Connection(parser.parse_args().connection)
     folder: Path = connection.recv()
     threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
+    name_process("keisei-rating")
     give_way()
     with (folder / LOG).open("wb") as log:
         for stream in (1, 2):
             os.dup2(log.fileno(), stream)
-    # Here, because they take seconds, of which the training must not notice anything.
-    from keisei.evaluation.ladder import LadderSettings
-    from keisei.evaluation.ladder_report import run_ladder
-
     run_ladder(str(folder), folder.parent, LadderSettings(processes=1), watch=True)
 
 
@@ -40,7 +39,3 @@ def _end_with(connection: Connection) -> None:
         connection.recv()
     except (EOFError, OSError):
         os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import struct
-import subprocess
-import sys
 from multiprocessing.connection import Connection
+
+from keisei.processes.nursery import Forked, Nursery
+
+_nursery = Nursery()
 
 
 def start_process(
-    module: str, descriptors: dict[str, list[int]], timeout: float, own_session: bool = True
-) -> tuple[subprocess.Popen[bytes], Connection]:
-    """Start a module of Keisei as a process that inherits the descriptors, with a pipe to it.
+    module: str,
+    descriptors: dict[str, list[int]],
+    timeout: float,
+    preload: str = "",
+    own_session: bool = True,
+) -> tuple[Forked, Connection]:
+    """Run `main()` of a module of Keisei in a new process with the descriptors, and a pipe to it.
 
-    It gets them as options, and its end of the pipe as `--connection`. A plain process, not
-    `multiprocessing`: nothing is forked, and the user's main module is not imported a second time,
-    so scripts need no `if __name__ == "__main__"`. In a session of its own, Ctrl-C reaches the
-    parent alone; in the parent's, Ctrl-Z and the parent's priority reach it, too.
+    It gets them as options, and its end of the pipe as `--connection`. Not by `multiprocessing`:
+    this process is not forked, and its main module is not imported a second time, so scripts need
+    no `if __name__ == "__main__"`. What is loaded beforehand (the module, and `preload`) is shared
+    with other such processes. In a session of its own, Ctrl-C reaches the parent alone; in the
+    parent's, Ctrl-Z and the parent's priority reach it, too.
     """
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -28,15 +34,7 @@ def start_process(
         for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
             ours.setsockopt(socket.SOL_SOCKET, option, limit)
         fds = {**descriptors, "connection": [theirs.fileno()]}
-        options = [f"--{name}={','.join(map(str, group))}" for name, group in fds.items()]
-        process = subprocess.Popen(
-            [sys.executable, "-m", module, *options],
-            pass_fds=[fd for group in fds.values() for fd in group],
-            stdin=subprocess.DEVNULL,
-            # One thread each, told before PyTorch is loaded; waiting threads must not spin.
-            env={**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"},
-            start_new_session=own_session,
-        )
+        process = _nursery.start(module, fds, preload, own_session)
         return process, Connection(ours.detach())
 
 

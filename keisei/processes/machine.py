@@ -1,4 +1,4 @@
-"""What this process may use of its machine."""
+"""What this process may use of its machine, and how it is seen there."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ def keep_freed_memory() -> None:
     if hasattr(libc, "mallopt"):
         libc.mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
         libc.mallopt(-3, 1 << 25)  # M_MMAP_THRESHOLD: the most that glibc allows
+
+
+def name_process(name: str) -> None:
+    """The name that process lists show (Linux; 15 letters at most)."""
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(name[:15])
 
 
 def give_way() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,7 +10,9 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
 from keisei.errors import KeiseiError
+from keisei.processes.line import describe_exit, start_process
 from keisei.processes.machine import cores
+from keisei.processes.nursery import Forked
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
@@ -63,8 +64,8 @@ class ProcessPool(Pool[Key, Result]):
         super().__init__(function)
         self._places = processes
         self._waiting: deque[_Piece] = deque()
-        self._working: dict[Connection, tuple[subprocess.Popen[bytes], _Piece]] = {}
-        self._idle: list[tuple[Connection, subprocess.Popen[bytes]]] = []
+        self._working: dict[Connection, tuple[Forked, _Piece]] = {}
+        self._idle: list[tuple[Connection, Forked]] = []
 
     def submit(self, key: Key, *arguments: Any) -> None:
         """Have a piece of work done; its result comes with `key`."""
@@ -97,20 +98,18 @@ class ProcessPool(Pool[Key, Result]):
             with suppress(OSError):  # it is dead, as the next look at its connection will show
                 connection.send(piece.arguments)
 
-    def _start(self) -> tuple[Connection, subprocess.Popen[bytes]]:
-        from keisei.processes.line import start_process
-
+    def _start(self) -> tuple[Connection, Forked]:
         process, connection = start_process(
-            "keisei.processes.pool_worker", {}, _MESSAGE_TIMEOUT, own_session=False
+            "keisei.processes.pool_worker",
+            {},
+            _MESSAGE_TIMEOUT,
+            preload=self._function.__module__,
+            own_session=False,
         )
         connection.send(self._function)
         return connection, process
 
-    def _bury(
-        self, connection: Connection, process: subprocess.Popen[bytes], piece: _Piece
-    ) -> None:
-        from keisei.processes.line import describe_exit
-
+    def _bury(self, connection: Connection, process: Forked, piece: _Piece) -> None:
         code = _end(process, connection)
         piece.deaths += 1
         if piece.deaths > RETRIES:
@@ -130,7 +129,7 @@ class ProcessPool(Pool[Key, Result]):
         self._waiting.clear()
 
 
-def _end(process: subprocess.Popen[bytes], connection: Connection) -> int:
+def _end(process: Forked, connection: Connection) -> int:
     connection.close()
     process.kill()
     return process.wait(timeout=10)

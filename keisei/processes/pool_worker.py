@@ -46,7 +46,3 @@ def main() -> None:
     parser.add_argument("--connection", type=int)
     fds = parser.parse_args()
     serve(Connection(fds.connection))
-
-
-if __name__ == "__main__":
-    main()

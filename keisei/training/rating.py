@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection
 
 from keisei.evaluation.background import LOG
 from keisei.processes.line import describe_exit, start_process
+from keisei.processes.nursery import Forked
 from keisei.runs.quiet_output import QuietOutput
 from keisei.shogi import FinishedGame
 from keisei.training.callbacks import Callback
@@ -25,7 +26,7 @@ class RateCheckpoints(Callback):
     """Has a process rate the run until it ends; if that fails, training goes on without it."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Forked | None = None
         self._connection: Connection | None = None
 
     def on_start(self, trainer: Trainer) -> None:

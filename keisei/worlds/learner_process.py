@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from keisei.processes.line import start_process
+from keisei.processes.nursery import Forked
 from keisei.processes.shared_memory import Layout, SharedArrays
 from keisei.worlds.algorithm import Algorithm, Trained
 from keisei.worlds.learning import HereLearning, Outcome, TrainingFailed
@@ -61,7 +62,7 @@ class Failed:
 class ProcessLearning(HereLearning):
     """Trains in a process of its own while the caller goes on."""
 
-    process: subprocess.Popen[bytes] | None = None
+    process: Forked | None = None
     _is_new = True  # it has not answered yet
 
     def begin(self, state: State, batches: Arrays) -> None:

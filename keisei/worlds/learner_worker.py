@@ -48,7 +48,3 @@ def main() -> None:
     keep_freed_memory()
     with contextlib.suppress(EOFError, OSError):  # the parent is gone: nobody to work for
         serve(Connection(fds.connection), fds.memory)
-
-
-if __name__ == "__main__":
-    main()

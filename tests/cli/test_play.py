@@ -8,9 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from keisei.cli import app
+from keisei.models import SHIPPED_PATH
 from keisei.runs.checkpoint import load_checkpoint
 from keisei.shogi.records import read_record
-from keisei.trained import SHIPPED_PATH, load_trained
+from keisei.trained import load_trained
 from tests.processes import Process, run_keisei
 
 

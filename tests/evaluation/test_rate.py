@@ -3,6 +3,7 @@
 import json
 import shlex
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -160,15 +161,23 @@ def test_another_version_of_an_engine_than_the_one_that_was_rated_is_named(
 
 def test_the_yardstick_that_comes_with_keisei_has_no_gap_and_its_neighbours_are_tied():
     yardstick = load_yardstick()
-    elos = [reference.elo for reference in yardstick.references]
-    assert (yardstick.references[0].name, elos[0]) == ("random", 0)
-    deep = [reference.elo for reference in yardstick.references if reference.name == "fairy d6"]
-    reached = [elo for elo in elos if elo <= deep[0]]
-    assert max(np.diff(reached)) <= 200
-    order = {r.name: r.elo for r in yardstick.references}
-    assert order["random"] < order["fairy -20"] < order["greedy"]
+    references = yardstick.references
+    assert (references[0].name, references[0].elo) == ("random", 0)
+    assert "fairy d6" in yardstick.ratings
+    for weaker, stronger in pairwise(references):
+        assert stronger.elo - weaker.elo <= 200
+        pair = (weaker.name, stronger.name)
+        tie = yardstick.results.get(pair) or yardstick.results[pair[::-1]].reversed
+        assert tie.games >= 200
+        assert 0.05 < tie.score < 0.95
 
 
-def test_our_own_references_alone_have_no_gap_either():
+def test_the_order_of_the_random_player_the_weakest_engine_and_the_greedy_one_is_as_ever():
+    ratings = load_yardstick().ratings
+    assert ratings["random"] < ratings["fairy -20"] < ratings["greedy"]
+
+
+def test_our_own_references_are_a_yardstick_without_any_engine():
     ours = [r.elo for r in load_yardstick().references if r.engine is None]
     assert max(np.diff(ours)) <= 300
+    assert max(ours) > 1800

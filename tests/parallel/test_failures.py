@@ -9,6 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from keisei.processes import line
+from keisei.processes.nursery import Nursery
 from keisei.training.parallel import ParallelError, ParallelManager
 
 from .conftest import (
@@ -90,10 +92,33 @@ def test_too_many_failures_are_an_error_that_names_the_worker(setup):
 def test_workers_that_cannot_start_are_an_error_with_their_reason(setup, tmp_path, monkeypatch):
     # A module of this name that cannot be imported stands before the real one.
     (tmp_path / "rsshogi.py").write_text("raise ImportError('broken on purpose')")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(line, "_nursery", Nursery())  # one that has not loaded it yet
     config, agent = setup()
     with pytest.raises(ParallelError, match="before it was ready"), ParallelManager(config, agent):
         pass
+
+
+def test_workers_have_the_code_of_the_process_that_started_them(setup, tmp_path, monkeypatch):
+    for name in ("traceback", "select", "keisei"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('a stranger in the current folder')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(line, "_nursery", Nursery())
+    with ParallelManager(*setup()) as manager:
+        assert len(manager.collect_experiences()) == 1
+        assert manager.get_statistics()["restarts"] == 0
+
+
+def test_the_process_that_starts_the_workers_may_be_killed(setup):
+    config, agent = setup("num_workers=2")
+    first, second = serial_rounds(config, agent, 2)
+    with ParallelManager(config, agent) as manager:
+        for one, two in zip(first, manager.collect_experiences(), strict=True):
+            assert_same_bytes(one, two)
+        (nursery,) = {psutil.Process(pid).ppid() for pid in pids(manager).values()}
+        os.kill(nursery, signal.SIGKILL)
+        for one, two in zip(second, manager.collect_experiences(), strict=True):
+            assert_same_bytes(one, two)
 
 
 def test_an_exception_in_a_worker_reaches_the_user_with_its_traceback(setup, caplog):

@@ -144,7 +144,7 @@ def assert_same(one, two, where="state"):
 
 def workers_of(process):
     """The worker processes that a training has started."""
-    children = [child.pid for child in psutil.Process(process.pid).children()]
+    children = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
     return [pid for pid in children if name_of(pid).startswith("keisei-worker")]
 
 

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import torch
 
+from keisei.runs import checkpoint
 from keisei.runs.checkpoint import (
     CheckpointError,
     CheckpointStore,
     load_checkpoint,
     save_checkpoint,
 )
-from keisei.training import checkpoint
 from tests.training.conftest import run_python
 
 STATE = {"weights": torch.arange(200.0), "rng": np.arange(20, dtype=np.uint64), "step": 7}

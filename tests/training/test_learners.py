@@ -1,16 +1,21 @@
 """A second learner is one module and one line: here it is, and it trains wherever PPO does."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 from keisei.config_schema import LEARNERS, load_config
+from keisei.core import rollout as rollouts
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.learner import Learner
 from keisei.core.policy import segment_rows
 from keisei.runs.run import Run
 from keisei.settings import ConfigError, to_yaml
 from keisei.shogi import features
+from keisei.training.parallel.slots import slot_layout
 from keisei.training.trainer import Trainer
 from tests.training.conftest import assert_same_state, options
 
@@ -73,3 +78,16 @@ def test_another_learner_trains_and_goes_on_in_one_process_and_with_workers(rein
 def test_a_learner_that_nobody_has_written_is_refused_by_name():
     with pytest.raises(ConfigError, match="choose ppo, not 'alchemy'"):
         load_config(overrides=["training.algorithm=alchemy"])
+
+
+def test_a_field_of_a_rollout_is_declared_in_one_place_and_goes_wherever_rollouts_go(monkeypatch):
+    @dataclass(kw_only=True)
+    class Annotated(rollouts.Rollout):
+        clocks: Any = rollouts._per_step(np.float32)  # noqa: RUF009
+
+    monkeypatch.setattr(rollouts, "Rollout", Annotated)
+    assert slot_layout(load_config(overrides=options()[1::2]), 3)["clocks"][0] == (3, 32, 4)
+    rollout = rollouts.empty_rollout(5, 2)
+    rollout.clocks[:] = 7
+    assert (rollout.copy().clocks == 7).all()
+    assert rollout.clocks.shape == (5, 2)

@@ -1,12 +1,13 @@
 """Checkpoints that are rated while training, by a process of its own."""
 
 import signal
+import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.training.conftest import assert_same_state, finish, options, state, wait_for
+from tests.training.conftest import assert_same_state, finish, name_of, options, state, wait_for
 
 SAID = "checkpoints are rated in the background"
 RATED = options("evaluation.rate=true")
@@ -15,8 +16,12 @@ ENDLESS = options("evaluation.rate=true", "training.total_timesteps=1000000000")
 
 def rater_of(process):
     """The process that rates a training."""
-    children = psutil.Process(process.pid).children()
-    return next(child for child in children if "keisei.evaluation.background" in child.cmdline())
+    end = time.monotonic() + 60
+    while time.monotonic() < end:  # it takes its name a moment after it has begun
+        for child in psutil.Process(process.pid).children(recursive=True):
+            if name_of(child.pid).startswith("keisei-rating"):
+                return child
+    raise AssertionError("nothing rates it")
 
 
 @pytest.fixture

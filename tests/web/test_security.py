@@ -7,7 +7,7 @@ import socket
 import httpx
 import pytest
 
-from keisei.training import checkpoint
+from keisei.runs import checkpoint
 from keisei.web.app import create_app
 from keisei.web.security import COOKIE, MAX_BODY, Access, is_loopback
 from tests.training.test_checkpoint import Harmful

@@ -21,7 +21,7 @@ def test_more_than_may_wait_is_refused_and_later_there_is_room():
         second = asyncio.create_task(threads.run(int, "7"))
         await asyncio.sleep(0)
         assert threads.busy
-        with pytest.raises(Busy, match="too much to do"):
+        with pytest.raises(Busy, match="overloaded"):
             await threads.run(int)
         release.set()
         assert await first

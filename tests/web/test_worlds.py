@@ -46,4 +46,4 @@ def test_an_episode_of_a_world_of_ones_own_is_played(harvest_folder):
         del sys.modules["harvest"]  # as in a server that was started later
         answer = client.get("/api/runs/berries/episode?seed=2")
     assert answer.status_code == 400
-    assert f"there is no module harvest, neither in {harvest_folder}" in answer.json()["detail"]
+    assert f"there is no module harvest in {harvest_folder}" in answer.json()["detail"]

@@ -14,11 +14,12 @@ import numpy as np
 from keisei.core.learner import build_network, choose_device
 from keisei.core.neural_network import ActorCriticResTower
 from keisei.core.policy import evaluate
+from keisei.processes.machine import name_process
 from keisei.processes.shared_memory import SharedArrays
 from keisei.training.parallel.central_policy import NO_VERSION, NOTE, request_layout
 from keisei.training.parallel.messages import Ready, Welcome
 from keisei.training.parallel.model_sync import ModelReceiver
-from keisei.training.parallel.self_play_worker import Descriptors, name_process, serve
+from keisei.training.parallel.self_play_worker import Descriptors, serve
 from keisei.training.parallel.worker_status import WorkerStatus, shared_row
 
 Note = tuple[int, int, int, int]  # worker, number, version, positions
@@ -31,7 +32,7 @@ class InferenceServer:
     def __init__(self, connection: Connection, welcome: Welcome, fds: Descriptors) -> None:
         config = welcome.config
         self._connection = connection
-        self._parent = welcome.parent
+        self._parent = os.getppid()  # it goes with the manager
         self._status = WorkerStatus(shared_row(fds["status"][0], welcome.capacity, welcome.index))
         self._device = choose_device(config.env.device)
         self._network = build_network(config.model).to(self._device)
@@ -128,7 +129,3 @@ def main() -> None:
         InferenceServer(connection, welcome, fds).run()
 
     serve(run)
-
-
-if __name__ == "__main__":
-    main()

@@ -10,7 +10,6 @@ import socket
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ import torch
 from keisei.core.learner import build_network
 from keisei.core.policy import Evaluation, Policy, evaluate
 from keisei.core.runtime import traced
-from keisei.processes.machine import keep_freed_memory
+from keisei.processes.machine import keep_freed_memory, name_process
 from keisei.processes.shared_memory import SharedArrays
 from keisei.selfplay.opponents import Opponent
 from keisei.selfplay.shard import make_shard
@@ -52,7 +51,7 @@ class SelfPlayWorker:
     def __init__(self, connection: Connection, welcome: Welcome, fds: Descriptors) -> None:
         config, index = welcome.config, welcome.index
         self._connection = connection
-        self._parent = welcome.parent
+        self._parent = os.getppid()  # it goes with the manager
         self._status = WorkerStatus(shared_row(fds["status"][0], welcome.capacity, index))
         self._slots = SharedArrays(slot_layout(config, welcome.num_slots), fds["slots"][0])
         self._shares_memory = config.training.parallel.use_shared_memory
@@ -182,12 +181,6 @@ def serve(run: Callable[[Connection, Welcome, Descriptors], None]) -> None:
         raise SystemExit(1) from None
 
 
-def name_process(name: str) -> None:
-    """The name that process lists show (Linux; 15 letters at most)."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/comm").write_text(name[:15])
-
-
 def main() -> None:
     """Run a worker; the manager starts this in a process of its own."""
     torch.set_num_threads(1)
@@ -197,7 +190,3 @@ def main() -> None:
         SelfPlayWorker(connection, welcome, fds).run()
 
     serve(run)
-
-
-if __name__ == "__main__":
-    main()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from keisei.config_schema import AppConfig
-from keisei.core.rollout import Rollout
+from keisei.core.rollout import Rollout, rollout_layout
 from keisei.parallel_config import ParallelConfig
 from keisei.processes.shared_memory import Layout, SharedArrays
-from keisei.shogi.features import OBSERVATION_BYTES
 
 # Room for legal actions per step. Random games have 52 on average and a position at most 593; a
 # rollout that needs more sends them in its message.
@@ -25,24 +24,13 @@ def slot_layout(config: AppConfig, num_slots: int) -> Layout:
     """The arrays of all slots; the first axis is the slot."""
     parallel = config.training.parallel
     steps, games = parallel.rollout_length, parallel.num_envs_per_worker
-    block = (num_slots, steps, games)
-    return {
-        "observations": ((*block, OBSERVATION_BYTES), np.uint8),
-        "legal": ((num_slots, steps * games * LEGAL_PER_STEP), np.int16),
-        "legal_offsets": ((num_slots, steps * games + 1), np.int64),
-        "actions": (block, np.int16),
-        "log_probs": (block, np.float32),
-        "values": (block, np.float32),
-        "rewards": (block, np.float32),
-        "dones": (block, np.bool_),
-        "learned": (block, np.bool_),
-        "last_values": ((num_slots, games), np.float32),
-    }
+    layout = rollout_layout(steps, games, legal=steps * games * LEGAL_PER_STEP)
+    return {name: ((num_slots, *shape), dtype) for name, (shape, dtype) in layout.items()}
 
 
 def rollout_in(slots: SharedArrays, slot: int) -> Rollout:
     """The rollout in a slot; it looks at the memory, nothing is copied."""
-    return Rollout(**{name: slots[name][slot] for name in slots.layout}, version=-1)
+    return Rollout(**{name: slots[name][slot] for name in slots.layout})
 
 
 def poison(slots: SharedArrays, slot: int) -> None:

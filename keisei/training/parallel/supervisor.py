@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import socket
 import threading
 import time
@@ -281,7 +280,6 @@ class Supervisor:
             line.index,
             self.collector.num_slots,
             self.capacity,
-            os.getpid(),
             self._traced,
             line.incarnation,
             self.shards.get(line.index) or None,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 
 from keisei.processes.line import start_process
+from keisei.processes.nursery import Forked
 from keisei.training.parallel.messages import Stop
 
 STOP_TIMEOUT = 3.0
@@ -26,7 +27,7 @@ class WorkerLine:
 
     index: int
     incarnation: int
-    process: subprocess.Popen[bytes]
+    process: Forked
     connection: Connection
     slots: list[int] = field(default_factory=list)  # given to it, and not yet full
     started: float = field(default_factory=time.monotonic)
