@@ -171,6 +171,11 @@ class EvaluationConfig(Section):
         description="0 plays the most likely move; 1 samples from the policy as it is. A little "
         "randomness keeps a good player from repeating a position four times.",
     )
+    rate: bool = Field(
+        False,
+        description="Also rate the checkpoints on the yardstick while training, by their policy "
+        "alone, in a process of its own at the lowest priority: it takes what the training leaves.",
+    )
 
 
 class LoggingConfig(Section):

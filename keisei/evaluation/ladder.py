@@ -112,6 +112,7 @@ class LadderSettings:
     minutes: float = 10.0
     width: float = 100.0  # of each 95 % interval, where games and minutes allow it
     seed: int = 1
+    processes: int = 10**6  # at most so many, and one for each core
 
 
 def find_entries(run: Run, settings: LadderSettings) -> list[Entry]:
@@ -177,5 +178,6 @@ def climb(
         if tell:
             tell(f"{name} - {reference}: +{result.wins} ={result.draws} -{result.losses}")
 
-    with open_ray_pool(ray, play_batch) if ray else open_process_pool(play_batch) as pool:
+    here = open_process_pool(play_batch, settings.processes)
+    with open_ray_pool(ray, play_batch) if ray else here as pool:
         measure(candidates, ladder.yardstick, pool, settings.seed, end, settings.games, count)

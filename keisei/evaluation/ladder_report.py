@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from keisei.errors import KeiseiError
 from keisei.evaluation.ladder import Ladder, LadderSettings, climb, find_entries
 from keisei.evaluation.ratings import Rating, ranked
 from keisei.figures import save_figure
+from keisei.processes.machine import give_way
 from keisei.runs.run import Run, is_training
 
 _POLL = 15.0  # seconds between two looks for a new checkpoint
@@ -24,34 +25,45 @@ def run_ladder(
 ) -> None:
     """Rate a run; with `watch`, beside its training: each new checkpoint, until it ends."""
     run, console = Run.open(name, runs_dir), Console()
-    path = run.folder / "ladder.json"
     if watch:
-        os.nice(19)  # the training comes first
+        give_way()  # the training comes first
     while True:
         going = watch and is_training(run.folder)
-        seen = _newest(run)
-        ladder = Ladder.load(path)
-        stopped = False
+        seen = _checkpoints(run)
         try:
-            climb(ladder, find_entries(run, settings), settings, path, console.print, ray)
-        except KeyboardInterrupt:
-            stopped = True  # what was played is shown, and stored
-        ladder.save(path)
-        console.print(table(ladder))
-        picture = run.folder / "ladder.png"
-        draw(ladder, picture, run.name)
-        console.print(f"stored in {path}, drawn in {picture}", highlight=False)
-        if stopped:
-            console.print("stopped; the same command goes on from here")
-            raise KeyboardInterrupt
+            if seen or not going:  # else it will soon have its first checkpoint
+                _rate_checkpoints(run, settings, console, ray)
+        except (KeiseiError, OSError):
+            # Training removes old checkpoints, maybe one that was just being rated.
+            if not going or seen <= _checkpoints(run):
+                raise
         if not going:
             return
-        while _newest(run) == seen and is_training(run.folder):
+        while _checkpoints(run) == seen and is_training(run.folder):
             time.sleep(_POLL)
 
 
-def _newest(run: Run) -> str:
-    return max((path.name for path in run.checkpoints_dir.glob("step_*.pt")), default="")
+def _rate_checkpoints(
+    run: Run, settings: LadderSettings, console: Console, ray: str | None
+) -> None:
+    """Rate those that are there, and show all ratings."""
+    ladder, stopped = Ladder.load(run.ladder_path), False
+    try:
+        climb(ladder, find_entries(run, settings), settings, run.ladder_path, console.print, ray)
+    except KeyboardInterrupt:
+        stopped = True  # what was played is shown, and stored
+    ladder.save(run.ladder_path)
+    console.print(table(ladder))
+    picture = run.folder / "ladder.png"
+    draw(ladder, picture, run.name)
+    console.print(f"stored in {run.ladder_path}, drawn in {picture}", highlight=False)
+    if stopped:
+        console.print("stopped; the same command goes on from here")
+        raise KeyboardInterrupt
+
+
+def _checkpoints(run: Run) -> set[str]:
+    return {path.name for path in run.checkpoints_dir.glob("step_*.pt")}
 
 
 def table(ladder: Ladder) -> Table:
@@ -78,21 +90,22 @@ def draw(ladder: Ladder, path: Path, title: str) -> None:
     ratings = ladder.ratings()
     left, right = figure.subplots(1, 2, sharey=True)
     for axes, unit in ((left, "steps"), (right, "cpu_hours")):
-        _curves(axes, ladder, ratings, unit)
+        draw_curves(axes, ladder, ratings, unit)
+        _reference_lines(axes, ladder, ratings)
         axes.set_xlabel("training steps" if unit == "steps" else "CPU hours of training")
         axes.grid(color="#e4e4e4", lw=0.8)
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
     left.set_ylabel("Elo above the random player")
     left.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:,.0f}k")
-    _references(right, ladder, ratings)
+    _reference_names(right, ladder, ratings)
     if any(e.steps is not None and e.name in ratings for e in ladder.entries.values()):
         left.legend(loc="upper left", frameon=False)
     save_figure(figure, path)
 
 
-def _curves(axes: Any, ladder: Ladder, ratings: dict[str, Rating], unit: str) -> None:
-    """One curve for the policy alone, and one for each number of nodes."""
+def draw_curves(axes: Any, ladder: Ladder, ratings: dict[str, Rating], unit: str) -> None:
+    """Elo over `unit`: a curve for the policy alone, and one for each number of nodes."""
     curves: dict[str, list[tuple[float, Rating]]] = {}
     for entry in ladder.entries.values():
         at = getattr(entry, unit)
@@ -113,13 +126,16 @@ def _curves(axes: Any, ladder: Ladder, ratings: dict[str, Rating], unit: str) ->
             lw=1.8,
             label=nodes or "policy alone",
         )
+
+
+def _reference_lines(axes: Any, ladder: Ladder, ratings: dict[str, Rating]) -> None:
     axes.axhline(0, color="black", lw=1)
     for entry in ladder.entries.values():
         if entry.steps is None and entry.name in ratings:
             axes.axhline(ratings[entry.name].elo, color="#999999", lw=0.8, ls="--", zorder=0)
 
 
-def _references(axes: Any, ladder: Ladder, ratings: dict[str, Rating]) -> None:
+def _reference_names(axes: Any, ladder: Ladder, ratings: dict[str, Rating]) -> None:
     """The references' names at the right edge, moved apart where they would overlap."""
     entries = [entry for entry in ladder.entries.values() if entry.steps is None]
     known = [ratings[entry.name] for entry in entries if entry.name in ratings]

@@ -1,10 +1,12 @@
-"""What this process may use of its machine."""
+"""What this process may use of its machine, and how it is seen there."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 
@@ -23,3 +25,21 @@ def keep_freed_memory() -> None:
     if hasattr(libc, "mallopt"):
         libc.mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
         libc.mallopt(-3, 1 << 25)  # M_MMAP_THRESHOLD: the most that glibc allows
+
+
+def name_process(name: str) -> None:
+    """The name that process lists show (Linux; 15 letters at most)."""
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(name[:15])
+
+
+def give_way() -> None:
+    """Leave the cores to others: the lowest priority, also for what this process starts later.
+
+    Linux shares them between sessions first (autogroup), so if this process leads a session of its
+    own, that gets the lowest priority, too; another's session is not ours to change.
+    """
+    os.nice(19)
+    if os.getsid(0) == os.getpid():
+        with suppress(OSError):  # a system that does not group by sessions
+            Path("/proc/self/autogroup").write_text("19")

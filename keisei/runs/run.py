@@ -9,6 +9,7 @@
       games/                game records
       tensorboard/          the same numbers for TensorBoard
       learning_curve.png
+      ladder.json           ratings of its checkpoints, if they were rated
       lock                  held by the process that trains; it names that process
 """
 
@@ -132,6 +133,10 @@ class Run:
     @property
     def learning_curve_path(self) -> Path:
         return self.folder / "learning_curve.png"
+
+    @property
+    def ladder_path(self) -> Path:
+        return self.folder / "ladder.json"
 
     @property
     def lock_path(self) -> Path:

@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from keisei.errors import KeiseiError
+from keisei.evaluation.ladder import Ladder
+from keisei.evaluation.ladder_report import draw_curves
 from keisei.evaluation.match import MatchResult
+from keisei.evaluation.ratings import Rating
 from keisei.figures import save_figure
 from keisei.runs.metrics import MetricsReader
+from keisei.runs.run import Run
 from keisei.training.callbacks import Callback
 
 if TYPE_CHECKING:
@@ -44,29 +49,60 @@ class LearningCurve(Callback):
         try:
             # A reader of its own: nobody says that the writer is still, or already, open.
             with MetricsReader(trainer.run.metrics_path) as reader:
-                draw_learning_curve(reader, trainer.run.learning_curve_path, trainer.run.name)
+                path, name = trainer.run.learning_curve_path, trainer.run.name
+                draw_learning_curve(reader, path, name, _ladder(trainer.run))
         except Exception as error:
             log.warning("the learning curve could not be drawn: %s", error)
 
 
-def draw_learning_curve(reader: MetricsReader, path: Path, title: str) -> None:
-    """Draw the run as a PNG of 1200 x 800 to `path`; what was not measured stays empty."""
+def _ladder(run: Run) -> Ladder:
+    try:
+        return Ladder.load(run.ladder_path)
+    except (KeiseiError, OSError) as error:
+        log.warning("the learning curve is drawn without ratings: %s", error)
+        return Ladder()
+
+
+def draw_learning_curve(
+    reader: MetricsReader, path: Path, title: str, ladder: Ladder | None = None
+) -> None:
+    """Draw the run as a PNG of 1200 x 800 to `path`; what was not measured stays empty.
+
+    If checkpoints are rated, it is higher, and Elo is on top.
+    """
     # Here, because it takes half a second; and no pyplot, which would keep every figure alive.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 8), dpi=100, facecolor="white")
+    ratings = ladder.ratings() if ladder else {}
+    entries = ladder.entries.values() if ladder else ()
+    top = int(any(entry.steps is not None and entry.name in ratings for entry in entries))
+    height = 8 + 3.66 * top
+    figure = Figure(figsize=(12, height), dpi=100, facecolor="white")
     FigureCanvasAgg(figure)
     # Dollars would begin a formula, and a run may be called anything.
     figure.suptitle(title.replace("$", r"\$"), fontsize=15, fontweight="bold")
     # Fixed margins: to find them out takes matplotlib as long as all the rest.
-    margins = {"left": 0.07, "right": 0.93, "bottom": 0.07, "top": 0.89}
-    grid = figure.add_gridspec(2, 2, wspace=0.36, hspace=0.26, **margins)
-    _results(figure, grid[0, 0], reader)
-    _pair(figure.add_subplot(grid[0, 1]), reader, "self-play", "decided", "game_length")
-    _pair(figure.add_subplot(grid[1, 0]), reader, "policy", "entropy", "kl")
-    _pair(figure.add_subplot(grid[1, 1]), reader, "value", "value_loss", "explained_variance")
+    margins = {"left": 0.07, "right": 0.93, "bottom": 0.56 / height, "top": 1 - 0.88 / height}
+    grid = figure.add_gridspec(2 + top, 2, wspace=0.36, hspace=0.26, **margins)
+    if ladder and top:
+        _elo(figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[0, 1]), ladder, ratings)
+    _results(figure, grid[top, 0], reader)
+    _pair(figure.add_subplot(grid[top, 1]), reader, "self-play", "decided", "game_length")
+    _pair(figure.add_subplot(grid[top + 1, 0]), reader, "policy", "entropy", "kl")
+    _pair(figure.add_subplot(grid[top + 1, 1]), reader, "value", "value_loss", "explained_variance")
     save_figure(figure, path)
+
+
+def _elo(steps: Any, hours: Any, ladder: Ladder, ratings: dict[str, Rating]) -> None:
+    """Elo on the yardstick, over steps and over processor hours."""
+    _frame(steps, "Elo, with 95 % intervals")
+    draw_curves(steps, ladder, ratings, "steps")
+    steps.legend(loc="lower right", fontsize=8, frameon=False)
+    _frame(hours, "Elo by processor time", unit="processor hours")
+    draw_curves(hours, ladder, ratings, "cpu_hours")
+    for axes in (steps, hours):
+        axes.set_xlim(left=0)
 
 
 def _results(figure: Any, place: Any, reader: MetricsReader) -> None:
@@ -159,7 +195,7 @@ def _scale(axes: Any, name: str) -> None:
         axes.set_ylim(0, high * 1.05)
 
 
-def _frame(axes: Any, title: str, show_steps: bool = True) -> None:
+def _frame(axes: Any, title: str, show_steps: bool = True, unit: str = "steps") -> None:
     from matplotlib.ticker import MaxNLocator
 
     axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
@@ -168,9 +204,9 @@ def _frame(axes: Any, title: str, show_steps: bool = True) -> None:
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, labelsize=9, labelbottom=show_steps)
     axes.xaxis.set_major_formatter(lambda step, _: _short(step))
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=unit == "steps"))
     if show_steps:
-        axes.set_xlabel("steps", fontsize=9)
+        axes.set_xlabel(unit, fontsize=9)
 
 
 def _say_empty(axes: Any) -> None:

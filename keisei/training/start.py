@@ -16,6 +16,7 @@ from keisei.settings import to_yaml
 from keisei.training.callbacks import Callback, RecordMetrics, Wandb
 from keisei.training.display import make_display
 from keisei.training.learning_curve import LearningCurve
+from keisei.training.rating import RateCheckpoints
 from keisei.training.trainer import Trainer
 from keisei.training.training_loop_manager import TrainingLoopManager
 
@@ -92,4 +93,6 @@ def make_callbacks(config: AppConfig) -> list[Callback]:
     callbacks: list[Callback] = [RecordMetrics()]
     if config.wandb.enabled:
         callbacks.append(Wandb())
+    if config.evaluation.rate:
+        callbacks.append(RateCheckpoints())
     return [*callbacks, LearningCurve(), make_display(config.display)]

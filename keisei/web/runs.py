@@ -36,7 +36,9 @@ from keisei.web.threads import NotFound
 
 _PARTS = ("config.yaml", "metrics.sqlite", "checkpoints")  # one of them makes a folder a run's
 _CHECKPOINT = re.compile(r"step_(\d{12})\.pt")
+_NODES = re.compile(r", (\d+) nodes$")  # how the name of a player ends that searches
 _MAX_CONFIG = 256 * 1024  # bytes
+_MAX_LADDER = 4 * 1024 * 1024
 
 Signature = tuple[object, ...]
 Points = dict[str, tuple[int, float]]  # the newest (step, value) of each metric
@@ -199,22 +201,22 @@ class RunsFolder:
             row.mean_return = latest.get("return")
             total = reader.meta("total_timesteps")
             row.total_steps = int(total) if total else None
-        row.elo = _newest_elo(self.ladder(run))
+        row.elo = _newest_ratings(self.ladder(run))
         finished = row.total_steps is not None and row.steps >= row.total_steps
         row.state = "training" if training else "finished" if finished else "stopped"
         return row
 
     def ladder(self, run: Run) -> Ladder | None:
-        """What `keisei ladder` has stored of the run."""
-        path = self.inside(run.folder / "ladder.json")
-        if not path.is_file():
+        """What `keisei ladder` has stored of the run; if it is broken, the rest of the run is not.
+
+        A stranger may have written it.
+        """
+        if not run.ladder_path.is_file():
             return None
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            entries = {entry["name"]: entry for entry in data["players"]}
-            players = [_ladder_player(rating, entries) for rating in data["ratings"]]
-        except (ValueError, KeyError, TypeError, OSError) as error:
-            raise BrokenRun(f"{path} is not a ladder: {error}") from None
+            players = _read_ladder(self.inside(run.ladder_path))
+        except BrokenRun as error:
+            return Ladder(players=[], error=str(error))
         return Ladder(players=sorted(players, key=lambda one: one.rating, reverse=True))
 
     def detail(self, name: str) -> RunDetail:
@@ -277,8 +279,22 @@ def _update(row: RunRow, points: Points, reader: MetricsReader, events: int) -> 
     )
 
 
-def _ladder_player(rating: dict[str, Any], entries: dict[str, dict[str, Any]]) -> LadderPlayer:
-    entry = entries[rating["name"]]
+def _read_ladder(path: Path) -> list[LadderPlayer]:
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MAX_LADDER + 1)
+        if len(text) > _MAX_LADDER:
+            raise ValueError(f"it has more than {_MAX_LADDER:,} bytes")
+        data = json.loads(text)
+        entries = {entry["name"]: entry for entry in data["players"]}
+        return [_ladder_player(rating, entries[rating["name"]]) for rating in data["ratings"]]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OSError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise BrokenRun(f"{path} is not a ladder: {reason}") from None
+
+
+def _ladder_player(rating: dict[str, Any], entry: dict[str, Any]) -> LadderPlayer:
+    nodes = _NODES.search(rating["name"])
     return LadderPlayer(
         name=rating["name"],
         rating=rating["elo"],
@@ -286,17 +302,21 @@ def _ladder_player(rating: dict[str, Any], entries: dict[str, dict[str, Any]]) -
         high=rating["high"],
         games=rating["games"],
         steps=entry.get("steps"),
+        nodes=int(nodes[1]) if nodes else None,
         cpu_hours=entry.get("cpu_hours"),
     )
 
 
-def _newest_elo(ladder: Ladder | None) -> Elo | None:
-    """The rating of the newest checkpoint, as it plays without search."""
-    rated = [one for one in ladder.players if one.steps is not None] if ladder else []
-    if not rated:
-        return None
-    newest = max(rated, key=lambda one: (one.steps or 0, "nodes" not in one.name))
-    return Elo(rating=newest.rating, low=newest.low, high=newest.high)
+def _newest_ratings(ladder: Ladder | None) -> list[Elo]:
+    """The rating of the newest checkpoint for each way to play, first by its policy alone."""
+    newest: dict[int, LadderPlayer] = {}
+    for one in ladder.players if ladder else ():
+        nodes = one.nodes or 0
+        if one.steps is not None and one.steps >= (newest.get(nodes, one).steps or 0):
+            newest[nodes] = one
+    return [
+        Elo(**newest[nodes].model_dump(include=set(Elo.model_fields))) for nodes in sorted(newest)
+    ]
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from keisei.shogi.actions import Turn
 
@@ -32,11 +32,13 @@ class Problem(Message):
 
 
 class Elo(Message):
-    """A rating above the random player's, with its 95 % interval."""
+    """A rating on the yardstick with its 95 % interval: of a checkpoint, and of how it plays."""
 
-    rating: float
-    low: float
-    high: float
+    rating: FiniteFloat
+    low: FiniteFloat
+    high: FiniteFloat
+    steps: int | None = None
+    nodes: int | None = Field(None, description="Searched per move; none: the policy alone.")
 
 
 class RunRow(Message):
@@ -51,7 +53,7 @@ class RunRow(Message):
     total_steps: int | None = None
     steps_per_s: float | None = None
     games: int | None = None
-    elo: Elo | None = None
+    elo: list[Elo] = []
     mean_return: float | None = Field(None, serialization_alias="return")
     started: float | None = None
     updated: float | None = None
@@ -93,22 +95,19 @@ class RunEvent(Message):
     message: str
 
 
-class LadderPlayer(Message):
-    """A player of the run's ladder."""
+class LadderPlayer(Elo):
+    """A player of the run's ladder: a checkpoint, or a reference."""
 
     name: str
-    rating: float
-    low: float
-    high: float
     games: int
-    steps: int | None = None
-    cpu_hours: float | None = None
+    cpu_hours: FiniteFloat | None = None
 
 
 class Ladder(Message):
-    """The ratings of `keisei ladder`, strongest first."""
+    """The ratings of `keisei ladder`, strongest first, or why they cannot be read."""
 
     players: list[LadderPlayer]
+    error: str | None = None
 
 
 class RunDetail(RunRow):

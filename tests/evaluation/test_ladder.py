@@ -1,6 +1,9 @@
 import json
 import shlex
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -108,6 +111,54 @@ def test_the_command_stores_ratings_and_draws_a_picture(run, monkeypatch, capsys
     assert (run.folder / "ladder.png").read_bytes()[:4] == b"\x89PNG"
     assert "random" in capsys.readouterr().out
     assert Ladder.load(run.folder / "ladder.json").games_of("step 200")
+
+
+@pytest.fixture
+def watching(run, monkeypatch):
+    """Rates a run in training, one checkpoint at a time, in another thread; the training ends."""
+    monkeypatch.setattr("keisei.evaluation.ladder.load_yardstick", lambda: QUICK)
+    monkeypatch.setattr("keisei.evaluation.ladder_report.give_way", lambda: None)
+    monkeypatch.setattr("keisei.evaluation.ladder_report._POLL", 0.01)
+    settings = LadderSettings(checkpoints=1, games=4, minutes=1)
+
+    @contextmanager
+    def watch():
+        with ThreadPoolExecutor() as thread:
+            with run.lock():
+                ladder = thread.submit(run_ladder, "small", run.folder.parent, settings, True)
+                yield lambda name: wait_for_games(run, name, ladder)
+            ladder.result(timeout=60)
+
+    return watch
+
+
+def wait_for_games(run, name, ladder):
+    end = time.monotonic() + 60
+    while not Ladder.load(run.ladder_path).games_of(name):
+        assert time.monotonic() < end
+        assert not ladder.done() or ladder.result()
+        time.sleep(0.01)
+
+
+def test_a_watched_run_is_rated_from_its_first_checkpoint_on(run, watching, tmp_path):
+    aside = run.checkpoints_dir.rename(tmp_path / "aside")
+    run.checkpoints_dir.mkdir()
+    with watching() as wait:
+        for step in (0, 100, 200):
+            name = f"step_{step:012d}.pt"
+            (aside / name).rename(run.checkpoints_dir / name)
+            wait(f"step {step}")
+
+
+def test_a_watched_run_may_remove_the_checkpoint_that_is_being_rated(run, watching, monkeypatch):
+    def remove_newest(*arguments):
+        max(run.checkpoints_dir.iterdir()).unlink()
+        monkeypatch.setattr("keisei.evaluation.ladder_report.climb", climb)
+        climb(*arguments)
+
+    monkeypatch.setattr("keisei.evaluation.ladder_report.climb", remove_newest)
+    with watching() as wait:
+        wait("step 100")
 
 
 def test_a_ladder_that_was_cut_short_is_drawn_without_those_who_have_not_played(ladder, tmp_path):

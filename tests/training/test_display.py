@@ -18,13 +18,15 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from keisei.config_schema import DisplayConfig, load_config
+from keisei.evaluation.ladder import Entry, Ladder
+from keisei.evaluation.pairs import Pentanomial
 from keisei.runs.metrics import MetricsReader, MetricsStore
 from keisei.runs.run import Run
 from keisei.settings import to_yaml
 from keisei.shogi import ShogiGame
 from keisei.shogi.board_text import board_text
 from keisei.training.display import HISTORY, LiveView, PlainLines, make_display
-from keisei.training.learning_curve import draw_learning_curve
+from keisei.training.learning_curve import LearningCurve, draw_learning_curve
 from keisei.training.live_panels import LEARNING, View, draw
 from keisei.training.progress import Progress
 from keisei.training.trainer import Trainer
@@ -314,6 +316,28 @@ def test_the_learning_curve_is_a_picture_whatever_was_measured(tmp_path, points)
         draw_learning_curve(reader, tmp_path / "curve.png", "a $name_ with \\ and 形勢")
     assert png_size(tmp_path / "curve.png") == (1200, 800)
     assert sorted(path.name for path in tmp_path.glob("*curve*")) == ["curve.png"]
+
+
+def test_the_learning_curve_of_a_rated_run_has_its_elo_on_top(tmp_path):
+    MetricsStore(tmp_path / "metrics.sqlite").close()
+    ladder, curve = Ladder(), tmp_path / "curve.png"
+    with MetricsReader(tmp_path / "metrics.sqlite") as reader:
+        ladder.entries["step 5"] = Entry("step 5", "5.pt", steps=5, cpu_hours=0.1)
+        draw_learning_curve(reader, curve, "not yet rated", ladder)
+        assert png_size(curve) == (1200, 800)
+        ladder.results["step 5", "random"] = Pentanomial.of_games(30, 0, 10)
+        draw_learning_curve(reader, curve, "rated", ladder)
+        assert png_size(curve) == (1200, 1166)
+
+
+def test_a_run_with_a_broken_ladder_has_a_learning_curve(tmp_path, caplog):
+    config = load_config(overrides=TINY)
+    trainer = Trainer(config, Run.create(tmp_path, "a", to_yaml(config)))
+    MetricsStore(trainer.run.metrics_path).close()
+    trainer.run.ladder_path.write_text("[]")
+    LearningCurve().on_end(trainer)
+    assert png_size(trainer.run.learning_curve_path) == (1200, 800)
+    assert "drawn without ratings" in caplog.text
 
 
 def test_a_learning_curve_that_cannot_be_written_leaves_no_trace(tmp_path):

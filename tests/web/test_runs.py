@@ -1,7 +1,10 @@
 """Runs over HTTP: rows, states, curves, and broken ones beside good ones."""
 
 import json
+import os
 import sqlite3
+
+import pytest
 
 from keisei.runs.metrics import MetricsStore
 from keisei.runs.run import Run, is_training
@@ -20,7 +23,8 @@ def test_a_finished_run_shows_its_numbers(client):
     assert first["steps"] == first["total_steps"] == 1024
     assert first["steps_per_s"] > 0
     assert first["games"] > 0
-    assert first["error"] is first["elo"] is first["world"] is first["return"] is None
+    assert first["error"] is first["world"] is first["return"] is None
+    assert first["elo"] == []
 
 
 def test_a_run_of_a_world_is_told_apart(client):
@@ -82,9 +86,6 @@ def test_broken_runs_show_their_errors_and_hide_nobody(runs):
     with sqlite3.connect(runs / "other_schema" / "metrics.sqlite") as db:
         db.execute("CREATE TABLE meta (key TEXT, value TEXT)")
         db.execute("INSERT INTO meta VALUES ('schema', '99')")
-    (runs / "bad_ladder").mkdir()
-    (runs / "bad_ladder" / "config.yaml").write_text("env: {}")
-    (runs / "bad_ladder" / "ladder.json").write_text("[]")
     (runs / "somebodys_notes").mkdir()  # no run at all
     with serving(runs) as client:
         rows = {one["name"]: one for one in client.get("/api/runs").json()["runs"]}
@@ -94,7 +95,6 @@ def test_broken_runs_show_their_errors_and_hide_nobody(runs):
             "no_yaml": "is not YAML",
             "no_database": "not a database",
             "other_schema": "schema 99",
-            "bad_ladder": "is not a ladder",
         }
         assert set(rows) == {"first", "hunt", *expected}
         for name, error in expected.items():
@@ -129,24 +129,68 @@ def test_who_holds_the_lock_trains_and_looking_does_not_disturb(runs):
         pass
 
 
-def test_elo_is_of_the_newest_checkpoint_without_search(runs):
-    def player(name, steps=None):
-        return {"name": name, "contestant": name, "steps": steps, "cpu_hours": 1.0}
-
-    def rating(name, elo):
-        return {"name": name, "elo": elo, "low": elo - 50, "high": elo + 50, "games": 32}
-
-    elos = {"random": 0, "step 512": 100, "step 1,024": 200, "step 1,024, 400 nodes": 600}
-    steps = {"step 512": 512, "step 1,024": 1024, "step 1,024, 400 nodes": 1024}
+def write_ladder(run):
+    """Ratings of two checkpoints, and of the newer one with search."""
+    steps = {"step 512": 512, "step 1,024": 1024, "step 1,024, 400 nodes": 1024, "random": None}
+    elos = dict(zip(steps, (100, 200, 600, 0), strict=True))
     data = {
-        "players": [player(name, steps.get(name)) for name in elos],
-        "ratings": [rating(name, elo) for name, elo in elos.items()],
+        "players": [
+            {"name": name, "contestant": name, "steps": steps, "cpu_hours": steps and steps / 1e6}
+            for name, steps in steps.items()
+        ],
+        "ratings": [
+            {"name": name, "elo": elo, "low": elo - 50, "high": elo + 50, "games": 32}
+            for name, elo in elos.items()
+        ],
         "results": [],
     }
-    (runs / "first" / "ladder.json").write_text(json.dumps(data))
+    (run / "ladder.json").write_text(json.dumps(data))
+
+
+def test_elo_is_of_the_newest_checkpoint_without_search_and_with_it(runs):
+    write_ladder(runs / "first")
     with serving(runs) as client:
         detail = client.get("/api/runs/first").json()
-    assert detail["elo"] == {"rating": 200, "low": 150, "high": 250}
-    names = [player["name"] for player in detail["ladder"]["players"]]
-    assert names == sorted(elos, key=elos.get, reverse=True)
-    assert detail["ladder"]["players"][0]["steps"] == 1024
+    policy, search = detail["elo"]
+    assert policy == {"rating": 200, "low": 150, "high": 250, "steps": 1024, "nodes": None}
+    assert (search["rating"], search["nodes"]) == (600, 400)
+    players = detail["ladder"]["players"]
+    assert [player["rating"] for player in players] == [600, 200, 100, 0]
+    assert [player["nodes"] for player in players] == [400, None, None, None]
+    assert players[0]["cpu_hours"] == 1024 / 1e6
+
+
+RATING = '{"players": [{"name": "a"}], "ratings": [{"name": "a", "low": 0, "high": 0, "games": 2'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"players": [], "ratings": [{"name": "nobody"}]}',
+        f'{RATING}, "elo": Infinity}}]}}',
+        f'{RATING}, "elo": "strong"}}]}}',
+        '{"players": [["name"]], "ratings": []}',
+        "[" * 100_000,
+        " " * 5_000_000,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_a_broken_ladder_is_told_and_the_rest_of_the_run_is_shown(runs, text):
+    (runs / "first" / "ladder.json").write_text(text)
+    with serving(runs) as client:
+        assert row(client, "first")["state"] == "finished"
+        detail = client.get("/api/runs/first").json()
+    assert "ladder.json is not a ladder: " in detail["ladder"]["error"]
+    assert (detail["elo"], detail["ladder"]["players"]) == ([], [])
+    assert detail["checkpoints"]
+
+
+def test_a_ladder_elsewhere_or_no_file_at_all_is_not_opened(runs, tmp_path):
+    write_ladder(tmp_path)
+    (runs / "first" / "ladder.json").symlink_to(tmp_path / "ladder.json")
+    os.mkfifo(runs / "hunt" / "ladder.json")
+    with serving(runs) as client:
+        assert "leads out of" in client.get("/api/runs/first").json()["ladder"]["error"]
+        assert client.get("/api/runs/hunt").json()["ladder"] is None

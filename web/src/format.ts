@@ -50,6 +50,11 @@ export function signed(value: Maybe): string {
   return `${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}`;
 }
 
+/** What a rating is of: a network plays differently with search and without. */
+export function howItPlays(nodes: number | null): string {
+  return nodes === null ? "policy alone" : `${count(nodes)} nodes`;
+}
+
 export function duration(seconds: number): string {
   if (seconds < 90) return `${Math.round(seconds)} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;

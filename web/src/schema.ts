@@ -21,11 +21,13 @@ export interface ClockSettings {
   byoyomi?: number;
 }
 
-/** A rating above the random player's, with its 95 % interval. */
+/** A rating on the yardstick with its 95 % interval: of a checkpoint, and of how it plays. */
 export interface Elo {
   rating: number;
   low: number;
   high: number;
+  steps: number | null;
+  nodes: number | null;
 }
 
 /** An episode of a world. */
@@ -106,19 +108,21 @@ export interface Info {
   token_required: boolean;
 }
 
-/** The ratings of `keisei ladder`, strongest first. */
+/** The ratings of `keisei ladder`, strongest first, or why they cannot be read. */
 export interface Ladder {
   players: Array<LadderPlayer>;
+  error: string | null;
 }
 
-/** A player of the run's ladder. */
+/** A player of the run's ladder: a checkpoint, or a reference. */
 export interface LadderPlayer {
-  name: string;
   rating: number;
   low: number;
   high: number;
-  games: number;
   steps: number | null;
+  nodes: number | null;
+  name: string;
+  games: number;
   cpu_hours: number | null;
 }
 
@@ -236,7 +240,7 @@ export interface RunDetail {
   total_steps: number | null;
   steps_per_s: number | null;
   games: number | null;
-  elo: Elo | null;
+  elo: Array<Elo>;
   return: number | null;
   started: number | null;
   updated: number | null;
@@ -275,7 +279,7 @@ export interface RunRow {
   total_steps: number | null;
   steps_per_s: number | null;
   games: number | null;
-  elo: Elo | null;
+  elo: Array<Elo>;
   return: number | null;
   started: number | null;
   updated: number | null;

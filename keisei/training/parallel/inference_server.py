@@ -14,11 +14,12 @@ import numpy as np
 from keisei.core.learner import build_network, choose_device
 from keisei.core.neural_network import ActorCriticResTower
 from keisei.core.policy import evaluate
+from keisei.processes.machine import name_process
 from keisei.processes.shared_memory import SharedArrays
 from keisei.training.parallel.central_policy import NO_VERSION, NOTE, request_layout
 from keisei.training.parallel.messages import Ready, Welcome
 from keisei.training.parallel.model_sync import ModelReceiver
-from keisei.training.parallel.self_play_worker import Descriptors, name_process, serve
+from keisei.training.parallel.self_play_worker import Descriptors, serve
 from keisei.training.parallel.worker_status import WorkerStatus, shared_row
 
 Note = tuple[int, int, int, int]  # worker, number, version, positions

@@ -10,7 +10,6 @@ import socket
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ import torch
 from keisei.core.learner import build_network
 from keisei.core.policy import Evaluation, Policy, evaluate
 from keisei.core.runtime import traced
-from keisei.processes.machine import keep_freed_memory
+from keisei.processes.machine import keep_freed_memory, name_process
 from keisei.processes.shared_memory import SharedArrays
 from keisei.selfplay.opponents import Opponent
 from keisei.selfplay.shard import make_shard
@@ -180,12 +179,6 @@ def serve(run: Callable[[Connection, Welcome, Descriptors], None]) -> None:
         with contextlib.suppress(OSError):
             connection.send(Failed(traceback.format_exc()))
         raise SystemExit(1) from None
-
-
-def name_process(name: str) -> None:
-    """The name that process lists show (Linux; 15 letters at most)."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/comm").write_text(name[:15])
 
 
 def main() -> None:

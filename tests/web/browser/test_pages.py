@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from keisei.shogi.records import read_record
 from tests.processes import Process
 from tests.web.conftest import TINY
+from tests.web.test_runs import write_ladder
 
 PAGES = {
     "runs": "#/runs",
@@ -219,3 +220,23 @@ def test_the_page_is_light(open_page, address):
     paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
     whole, sent = (sum(column) for column in zip(*sizes, strict=True))
     print(f"{whole / 1e3:.0f} KB, {sent / 1e3:.0f} KB sent, first paint after {paint:.0f} ms")
+
+
+def test_a_rated_run_shows_its_elo_over_steps_and_time_and_says_how_it_plays(
+    open_page, serve, runs
+):
+    write_ladder(runs / "first")
+    address = serve(runs)
+    page = open_page(f"{address}/#/runs/first")
+    tiles = page.locator(".tile")
+    expect(tiles.filter(has_text="Elo, policy alone")).to_contain_text("200± 50")
+    expect(tiles.filter(has_text="Elo, 400 nodes")).to_contain_text("600± 50")
+    for chart in ("Elo over steps", "Elo over processor hours"):
+        assert points(page, chart) == 2
+        legend = page.locator(f'[data-chart="{chart}"] .legend')
+        expect(legend).to_contain_text("policy alone 200")
+        expect(legend).to_contain_text("400 nodes 600")
+    (runs / "first" / "ladder.json").write_text("{")
+    page.reload()
+    expect(page.get_by_text("ladder.json is not a ladder")).to_be_visible()
+    expect(tiles.filter(has_text="Wins against random")).to_be_visible()

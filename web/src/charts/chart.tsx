@@ -1,4 +1,4 @@
-/** A chart of some metrics over steps. It is drawn by uPlot, only when it is seen and has changed. */
+/** A chart of some metrics over steps, or over time. It is drawn by uPlot, only when it is seen and has changed. */
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { number, percent, short, tick } from "../format";
@@ -82,7 +82,7 @@ export function Chart({ title, lines, shape = "lines", format = number, range, s
     <figure class={`chart${wide ? " wide" : ""}`} data-chart={title} data-points={data[0]?.length ?? 0}>
       <figcaption>
         <h3 title={hint}>{title}</h3>
-        <ul ref={legend} class={`legend${lines.length > 1 ? "" : " single"}`}>
+        <ul ref={legend} class={`legend${lines.length > 1 || shape === "interval" ? "" : " single"}`}>
           {lines.map((line, i) => (
             <li key={line.name} class={`series-${line.color ?? i + 1}`}>
               <span class="name">{line.name}</span> <b />
@@ -127,7 +127,7 @@ function optionsOf({ width, height, lines, shape, format, range, sync }: Drawing
   };
   const few = (line: Line) => line.points.length < 40;
   const colorOf = (line: Line, i: number) => color(`--series-${line.color ?? i + 1}`);
-  const series: uPlot.Series[] = lines.map((line, i) => ({
+  let series: uPlot.Series[] = lines.map((line, i) => ({
     label: line.name,
     stroke: colorOf(line, i),
     width: shape === "stacked" ? 1 : 1.75,
@@ -142,11 +142,10 @@ function optionsOf({ width, height, lines, shape, format, range, sync }: Drawing
       else bands.push({ series: [i + 1, i], fill: `${colorOf(line, i)}b0` });
     });
   } else if (shape === "interval") {
-    const fill = `${colorOf(lines[0]!, 0)}33`;
-    for (const label of ["high", "low"]) {
-      series.push({ label, stroke: "transparent", width: 0, points: { show: false } });
-    }
-    bands.push({ series: [2, 3], fill });
+    // Each line has its limits behind it.
+    const limits = ["high", "low"].map((label) => ({ label, stroke: "transparent", width: 0, points: { show: false } }));
+    series = series.flatMap((line) => [line, ...limits]);
+    lines.forEach((line, i) => bands.push({ series: [3 * i + 2, 3 * i + 3], fill: `${colorOf(line, i)}33` }));
   }
   return {
     width,
@@ -161,7 +160,7 @@ function optionsOf({ width, height, lines, shape, format, range, sync }: Drawing
     },
     scales: { x: { time: false }, y: { range: (_, low, high) => yRange(low, high, range) } },
     axes: [
-      { ...axis, size: 26, gap: 4, space: 70, values: (_, steps) => steps.map((step) => short(step)) },
+      { ...axis, size: 26, gap: 4, space: 70, values: (_, steps) => steps.map((step) => (step < 100 ? tick(step) : short(step))) },
       { ...axis, size: 46, gap: 4, space: 34, values: (_, values) => values.map(format === percent ? percent : tick) },
     ],
     series: [{}, ...series],

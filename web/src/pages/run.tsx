@@ -1,15 +1,16 @@
 /** One run: is it learning, are the workers busy, how does it play? */
 import { useMemo, useState } from "preact/hooks";
-import type { LadderPlayer, RunDetail, RunEvent, Series } from "../api";
+import type { Elo, RunDetail, RunEvent, Series } from "../api";
 import { Chart } from "../charts/chart";
 import type { Line } from "../charts/table";
-import { ago, count, number, percent, short, timeOfDay } from "../format";
+import { ago, count, howItPlays, number, percent, short, timeOfDay } from "../format";
 import { link } from "../router";
 import { Button, ConnectionNote, Empty, Progress, sentence, StateBadge, Tile, Waiting } from "../ui/parts";
 import { EpisodeCard } from "./episode";
 import { LiveCard } from "./live";
 import { type ChartPlan, colorOf, plan } from "./metrics";
 import { speed, timeLeft } from "./runs";
+import { Strength } from "./strength";
 import { useRun } from "./use_run";
 import { Workers } from "./workers";
 
@@ -83,7 +84,7 @@ function RunBody({ run, series, live }: { run: RunDetail; series: Series; live: 
           ))}
         </div>
       </div>
-      {run.ladder && <Ladder players={run.ladder.players} />}
+      {run.ladder && <Strength ladder={run.ladder} />}
       {rest.map((group) => (
         <section key={group.title}>
           <h2>{group.title}</h2>
@@ -123,9 +124,9 @@ function Tiles({ run }: { run: RunDetail }) {
       </div>
       <Tile label="Speed" value={speed(run)} />
       {run.games != null && <Tile label="Games" value={count(run.games)} />}
-      {run.elo && (
-        <Tile label="Elo" value={count(run.elo.rating)} note={`${count(run.elo.low)} to ${count(run.elo.high)}`} />
-      )}
+      {run.elo.map((elo) => (
+        <Tile key={elo.nodes} label={`Elo, ${howItPlays(elo.nodes)}`} value={count(elo.rating)} note={eloNote(elo, run)} />
+      ))}
       {opponents.map((name) => (
         <Tile key={name} label={name.replace("wins", "Wins")} value={percent(latest[name])} />
       ))}
@@ -133,6 +134,12 @@ function Tiles({ run }: { run: RunDetail }) {
       <Tile label="Changed" value={ago(run.updated)} />
     </dl>
   );
+}
+
+/** Its 95 % interval, and which checkpoint it is of if training has gone on since. */
+function eloNote({ low, high, steps }: Elo, run: RunDetail): string {
+  const interval = `±\u00a0${count((high - low) / 2)}`;
+  return steps === run.steps ? interval : `${interval} after ${short(steps)}`;
 }
 
 function randomNote(run: RunDetail): string | undefined {
@@ -164,60 +171,6 @@ function randomLines(run: RunDetail, lines: Line[]): Line[] {
   const ends = [points[0]![0], points.at(-1)![0]];
   const mean = random.reduce((sum, value) => sum + value, 0) / random.length;
   return [{ name: "random", color: 8, dash: true, points: ends.map((step) => [step, mean]) }];
-}
-
-function Ladder({ players }: { players: LadderPlayer[] }) {
-  const sorted = useMemo(() => [...players].sort((a, b) => b.rating - a.rating), [players]);
-  const grown = useMemo(
-    () => players.filter((player) => player.steps !== null).sort((a, b) => a.steps! - b.steps!),
-    [players],
-  );
-  const lines: Line[] = useMemo(
-    () => [
-      {
-        name: "Elo",
-        points: grown.map((player) => [player.steps!, player.rating]),
-        limits: grown.map((player) => [player.low, player.high]),
-      },
-    ],
-    [grown],
-  );
-  const low = Math.min(...players.map((player) => player.low));
-  const high = Math.max(...players.map((player) => player.high));
-  const at = (rating: number) => `${((rating - low) / (high - low || 1)) * 100}%`;
-  return (
-    <section>
-      <h2>Strength</h2>
-      <div class="charts">
-        {grown.length > 1 && <Chart title="Elo" lines={lines} shape="interval" format={count} hint="With 95 % intervals" />}
-        <div class="card ladder">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Player</th>
-                <th scope="col" class="number">Elo</th>
-                <th scope="col">Interval</th>
-                <th scope="col" class="number">Games</th>
-              </tr>
-            </thead>
-            <tbody>
-              {sorted.map((player) => (
-                <tr key={player.name}>
-                  <th scope="row">{player.name}</th>
-                  <td class="number">{count(player.rating)}</td>
-                  <td class="whisker" aria-label={`${count(player.low)} to ${count(player.high)}`}>
-                    <span style={{ left: at(player.low), right: `calc(100% - ${at(player.high)})` }} />
-                    <i style={{ left: at(player.rating) }} />
-                  </td>
-                  <td class="number">{count(player.games)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      </div>
-    </section>
-  );
 }
 
 function Others({ charts, series, run }: { charts: ChartPlan[]; series: Series; run: RunDetail }) {

@@ -1,7 +1,7 @@
 /** All runs at a glance, and the curves of some of them side by side. */
 import { useState } from "preact/hooks";
 import type { RunList, RunRow } from "../api";
-import { ago, count, duration, short } from "../format";
+import { ago, count, duration, howItPlays, short } from "../format";
 import { useEvents } from "../loading";
 import { link, replace } from "../router";
 import { ConnectionNote, Empty, Progress, sentence, StateBadge, Waiting } from "../ui/parts";
@@ -156,11 +156,12 @@ export function speed(run: RunRow): string {
 }
 
 function strength(run: RunRow) {
-  if (run.elo) {
-    const { rating, low, high } = run.elo;
+  const [elo] = run.elo;
+  if (elo) {
+    const { rating, low, high } = elo;
     const interval = Math.round((high - low) / 2);
     return (
-      <span title={`between ${count(low)} and ${count(high)}`}>
+      <span title={`${howItPlays(elo.nodes)}: ${count(low)} to ${count(high)} after ${count(elo.steps)} steps`}>
         {count(rating)} <small>± {interval} Elo</small>
       </span>
     );
