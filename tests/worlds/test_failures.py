@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 import torch
 
+from keisei.processes import line
+from keisei.processes.nursery import Nursery
 from keisei.worlds.double_dqn import DoubleDQN
 from tests.worlds.conftest import SMALL, weights_of
 
@@ -77,10 +79,11 @@ def test_a_learner_process_that_cannot_start_is_reported_and_collection_goes_on(
     make, caplog, monkeypatch
 ):
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    monkeypatch.setattr(line, "_nursery", Nursery())  # one that has not been started yet
     environment = make(ASYNC)
     assert len(environment.run_experiment(3)) == 3
     assert environment.failed_trainings == 3
-    assert "was killed or crashed" in caplog.text
+    assert "could not be started: the process that starts others is gone" in caplog.text
 
 
 def test_no_room_for_a_learners_memory_is_reported_and_collection_goes_on(make, caplog):
