@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import Any
 
 MAX_MESSAGE = 1 << 20
-MAX_DESCRIPTORS = 250  # of a process; the kernel passes on 253 at most
+DESCRIPTORS = 200  # in one message; the kernel passes on 253 at most
 START_TIMEOUT = 60.0
 
 
@@ -86,9 +86,12 @@ class Nursery:
             "own_session": own_session,
         }
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs, self._lock:
-            socket.send_fds(self._running(), [pickle.dumps(request)], [theirs.fileno(), *fds])
         try:
+            with theirs, self._lock:
+                line = self._running()
+                socket.send_fds(line, [pickle.dumps(request)], [theirs.fileno()])
+                for at in range(0, len(fds), DESCRIPTORS):
+                    socket.send_fds(line, [b"more"], fds[at : at + DESCRIPTORS])
             return Forked(ours)
         except BaseException:
             ours.close()
@@ -132,10 +135,15 @@ def serve(requests: socket.socket) -> tuple[dict[str, Any], list[int]]:
                     line.send(str(os.waitstatus_to_exitcode(ended[1])).encode())
         if requests not in ready:
             continue
-        data, fds, _, _ = socket.recv_fds(requests, MAX_MESSAGE, MAX_DESCRIPTORS)
+        data, fds, _, _ = socket.recv_fds(requests, MAX_MESSAGE, 1)
         if not data:
             os._exit(0)  # the process that it worked for is gone
         request = pickle.loads(data)
+        while len(fds) <= sum(request["options"].values()):
+            more = socket.recv_fds(requests, MAX_MESSAGE, DESCRIPTORS)[1]
+            if not more:
+                os._exit(0)
+            fds += more
         _load(request)
         pid = os.fork()
         if not pid:

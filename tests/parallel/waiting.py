@@ -1,0 +1,7 @@
+"""A process for tests: waits until it is ended."""
+
+import signal
+
+
+def main():
+    signal.pause()
