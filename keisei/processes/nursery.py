@@ -36,7 +36,7 @@ class Forked:
         self.returncode: int | None = None
 
     def _lost(self) -> int:
-        raise OSError("the process that starts others is gone")
+        raise ConnectionError("the process that starts others is gone")
 
     def poll(self) -> int | None:
         """Its exit code; None while it runs."""
@@ -51,6 +51,8 @@ class Forked:
             try:
                 # If the nursery is killed, nobody knows how its children ended.
                 self.returncode = int(self._line.recv(64) or -signal.SIGKILL)
+            except ConnectionError:
+                self.returncode = -signal.SIGKILL
             except TimeoutError:
                 raise subprocess.TimeoutExpired(str(self.pid), timeout) from None
             self._line.close()
@@ -85,6 +87,12 @@ class Nursery:
             "path": sys.path,
             "own_session": own_session,
         }
+        try:
+            return self._ask(request, fds)
+        except ConnectionError:  # it was killed just now: the next one will do
+            return self._ask(request, fds)
+
+    def _ask(self, request: dict[str, Any], fds: list[int]) -> Forked:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs, self._lock:

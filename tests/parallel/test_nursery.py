@@ -28,8 +28,8 @@ def test_a_process_gets_all_its_files_however_many(nursery):
 
 
 def test_an_error_is_printed_and_is_exit_code_1(capfd):
-    process = Nursery().start(COUNTING, {"other": [0]}, "", True)
-    assert process.wait(60) == 1
+    nursery = Nursery()
+    assert nursery.start(COUNTING, {"other": [0]}, "", True).wait(60) == 1
     assert "ValueError: not enough values to unpack" in capfd.readouterr().err
 
 
