@@ -177,9 +177,9 @@ def choose(games: Games, begun: Counter[Pair]) -> Pair:
         if played >= 64 and result.pairs and not 0.05 < result.score < 0.95:
             return 0.0
         tie = to - at == 1 or not HELD_OUT.isdisjoint({(one, two), (two, one)})
-        near = (6.0 if tie and played < TIED else 1.0) * score_of_elo(gap) * score_of_elo(-gap)
+        near = (50.0 if tie and played < TIED else 1.0) * score_of_elo(gap) * score_of_elo(-gap)
         rest = 0.05 if played >= ENOUGH else 1.0
-        return float(rest * near / (played + BATCH) / max(games.cost(one, two), 0.1) ** 0.6)
+        return float(rest * near / (played + BATCH) / max(games.cost(one, two), 0.1) ** 0.4)
 
     pairs = [(at, to) for at in range(len(order)) for to in range(at + 1, len(order))]
     at, to = max(pairs, key=lambda pair: worth(*pair))
