@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from keisei.training.parallel import ParallelError, ParallelManager
+from keisei.training.parallel import ParallelError, ParallelManager, make_manager
 from keisei.training.parallel.statistics import worker_rows
 
 from .conftest import are_gone, assert_same_bytes, pids, serial_rounds, wait_for
@@ -47,6 +47,16 @@ def test_after_its_timeout_a_collection_returns_what_there_is(setup):
     with ParallelManager(config, agent) as manager:
         assert manager.collect_experiences(timeout=0) == []
         assert [r.num_steps for r in manager.collect_experiences()] == [64, 64]
+
+
+def test_without_workers_the_same_is_played_in_this_process(setup):
+    config, agent = setup("num_workers=2", "enabled=false")
+    manager = make_manager(config, agent)
+    assert manager.collect_experiences(timeout=0) == []
+    for expected in serial_rounds(config, agent, 2):
+        for one, two in zip(expected, manager.collect_experiences(), strict=True):
+            assert_same_bytes(one, two)
+    assert manager.get_statistics() == {"is_running": False, "workers": {}}
 
 
 def test_paused_workers_play_no_more_until_they_are_resumed(setup):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -62,8 +64,11 @@ class SerialManager(BaseManager):
         everybody = range(self.parallel.num_workers)
         if not self._playing:
             self._playing = [self._make(index) for index in everybody]
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
         with one_thread():
             while wanted := plan.to_begin(everybody, self._collector.tally({})):
+                if time.monotonic() >= deadline:
+                    break
                 for index in wanted:
                     self._play(index)
         return self._collector.take(self.agent.version)
