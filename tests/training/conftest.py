@@ -7,6 +7,7 @@ import psutil
 import pytest
 import torch
 
+from keisei.core import runtime
 from keisei.runs.checkpoint import CheckpointStore
 from tests.processes import keisei_in, run_keisei
 
@@ -57,10 +58,8 @@ def keisei(tmp_path):
 @pytest.fixture
 def one_thread():
     """PyTorch with one thread here, as workers have: with more, sums differ in their last bits."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with runtime.one_thread():
+        yield
 
 
 @pytest.fixture
