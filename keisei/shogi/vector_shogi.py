@@ -22,6 +22,7 @@ from keisei.shogi.actions import (
     Turn,
 )
 from keisei.shogi.moving import move_pieces
+from keisei.shogi.positions import Positions
 from keisei.shogi.rules import (
     DEFAULT_MOVE_LIMIT,
     START_SFEN,
@@ -126,6 +127,11 @@ class VectorShogi:
         self._list_legal(board.legal_moves() for board in self._boards)
 
     # -- what is seen ------------------------------------------------------------------------
+
+    @property
+    def positions(self) -> Positions:
+        """The games' positions with their legal actions; a step writes over the observations."""
+        return Positions(self.observations, self._legal, self._offsets)
 
     def legal_actions(self) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int64]]:
         """All games' legal actions end to end, and where each game's begin: [sum], [G + 1]."""
