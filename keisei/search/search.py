@@ -13,13 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from rsshogi.core import Move
 
 from keisei.core.policy import Policy
 from keisei.search.node import Node
 from keisei.search.tree import Leaf, Tree, finish
 from keisei.shogi import Positions, features
-from keisei.shogi.actions import ACTION_OF_MOVE
+from keisei.shogi.actions import ACTION_OF_MOVE, move_to_usi
 from keisei.shogi.moving import move_pieces
 from keisei.shogi.rules import can_declare
 
@@ -152,7 +151,7 @@ class Search:
         node = root
         while node.children or node.mating_move is not None:
             if node.mating_move is not None:
-                line.append(Move(node.mating_move).to_usi())
+                line.append(move_to_usi(node.mating_move))
                 break
             index = node.best()
             line.append(tree.usi(node, index))

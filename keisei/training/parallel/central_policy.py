@@ -14,8 +14,8 @@ from keisei.core.policy import Evaluation
 from keisei.errors import KeiseiError
 from keisei.processes.shared_memory import Layout, SharedArrays
 from keisei.shogi import OBSERVATION_BYTES, Positions
+from keisei.shogi.rules import MAX_LEGAL_MOVES
 
-MAX_LEGAL = 593  # no position has more legal moves
 NO_VERSION = -1
 RESEND_AFTER = 1.0  # seconds; the inference process may have been replaced
 ANSWER_TIMEOUT = 120.0
@@ -32,9 +32,9 @@ def request_layout(config: AppConfig, capacity: int) -> Layout:
     games = config.training.parallel.num_envs_per_worker
     return {
         "observations": ((capacity, games, OBSERVATION_BYTES), np.uint8),
-        "legal": ((capacity, games * MAX_LEGAL), np.int16),
+        "legal": ((capacity, games * MAX_LEGAL_MOVES), np.int16),
         "offsets": ((capacity, games + 1), np.int64),
-        "log_probs": ((capacity, games * MAX_LEGAL), np.float32),
+        "log_probs": ((capacity, games * MAX_LEGAL_MOVES), np.float32),
         "values": ((capacity, games), np.float32),
     }
 
