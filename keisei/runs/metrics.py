@@ -194,6 +194,10 @@ class MetricsStore(MetricsReader):
         with self._errors("write to"), self._db:
             self._db.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?)", rows)
 
+    def _write(self, sql: str, *values: object) -> int:
+        with self._errors("write to"), self._db:
+            return int(self._db.execute(sql, values).lastrowid or 0)
+
     def log_game(
         self,
         step: int,
@@ -207,30 +211,21 @@ class MetricsStore(MetricsReader):
         file: str | None = None,
     ) -> int:
         """Store the result of one game and return its id; `file` is its record in ``games/``."""
-        row = (step, time.time(), kind, black, white, winner, reason, length, file)
-        with self._errors("write to"), self._db:
-            cursor = self._db.execute(
-                "INSERT INTO games (step, time, kind, black, white, winner, reason, length, file)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                row,
-            )
-        return int(cursor.lastrowid or 0)
+        row = (None, step, time.time(), kind, black, white, winner, reason, length, file)
+        return self._write("INSERT INTO games VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
     def log_event(self, level: str, message: str) -> None:
         """Store something worth knowing later: a worker that died, a resume, a warning."""
-        with self._errors("write to"), self._db:
-            self._db.execute("INSERT INTO events VALUES (?, ?, ?)", (time.time(), level, message))
+        self._write("INSERT INTO events VALUES (?, ?, ?)", time.time(), level, message)
 
     def set_meta(self, key: str, value: str) -> None:
         """Store a fact about the run in place of an earlier one of the same key."""
-        with self._errors("write to"), self._db:
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        self._write("INSERT OR REPLACE INTO meta VALUES (?, ?)", key, value)
 
     def set_now(self, key: str, value: Any) -> None:
         """Store how something is at this moment (workers, games in play), as JSON."""
-        row = (key, time.time(), json.dumps(value, allow_nan=False))
-        with self._errors("write to"), self._db:
-            self._db.execute("INSERT OR REPLACE INTO now VALUES (?, ?, ?)", row)
+        text = json.dumps(value, allow_nan=False)
+        self._write("INSERT OR REPLACE INTO now VALUES (?, ?, ?)", key, time.time(), text)
 
     def truncate_after(self, step: int) -> None:
         """Forget metrics and games later than `step`, so that a resumed curve has no double points.

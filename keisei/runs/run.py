@@ -18,7 +18,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from io import FileIO
 from itertools import count
@@ -37,11 +36,19 @@ class RunError(KeiseiError):
     """A run cannot be made, found or used; the message says why and what to do."""
 
 
-@dataclass(frozen=True)
 class Run:
     """One run's folder; make it with `Run.create` or `Run.open`."""
 
-    folder: Path
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.config_path = folder / "config.yaml"
+        self.metrics_path = folder / "metrics.sqlite"
+        self.checkpoints_dir = folder / "checkpoints"
+        self.games_dir = folder / "games"
+        self.tensorboard_dir = folder / "tensorboard"
+        self.learning_curve_path = folder / "learning_curve.png"
+        self.ladder_path = folder / "ladder.json"
+        self.lock_path = folder / "lock"
 
     @classmethod
     def create(cls, root: Path, name: str | None, config_yaml: str) -> "Run":
@@ -109,38 +116,6 @@ class Run:
     @property
     def name(self) -> str:
         return self.folder.resolve().name
-
-    @property
-    def config_path(self) -> Path:
-        return self.folder / "config.yaml"
-
-    @property
-    def metrics_path(self) -> Path:
-        return self.folder / "metrics.sqlite"
-
-    @property
-    def checkpoints_dir(self) -> Path:
-        return self.folder / "checkpoints"
-
-    @property
-    def games_dir(self) -> Path:
-        return self.folder / "games"
-
-    @property
-    def tensorboard_dir(self) -> Path:
-        return self.folder / "tensorboard"
-
-    @property
-    def learning_curve_path(self) -> Path:
-        return self.folder / "learning_curve.png"
-
-    @property
-    def ladder_path(self) -> Path:
-        return self.folder / "ladder.json"
-
-    @property
-    def lock_path(self) -> Path:
-        return self.folder / "lock"
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

@@ -32,6 +32,7 @@ from keisei.training.live_panels import LEARNING, Shares, View, clock, draw, num
 from keisei.training.trainer import Trainer
 
 USUAL = Path(LoggingConfig().runs_dir)  # where commands look for a run by its name
+_LOSSES = {"policy": "policy_loss", "value": "value_loss", "entropy": "entropy", "kl": "kl"}
 HISTORY = 200  # points of a sparkline that are kept: more than a terminal has columns
 
 
@@ -125,10 +126,7 @@ class PlainLines(Display):
             f"{progress.games:,} games",
             f"decided {percent(now.get('decided'))}",
             f"length {number(now.get('game_length'))}",
-            f"policy {number(now.get('policy_loss'))}",
-            f"value {number(now.get('value_loss'))}",
-            f"entropy {number(now.get('entropy'))}",
-            f"kl {number(now.get('kl'))}",
+            *(f"{name} {number(now.get(metric))}" for name, metric in _LOSSES.items()),
             f"clip {percent(now.get('clip_fraction'))}",
         ]
         parts += [

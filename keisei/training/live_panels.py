@@ -56,39 +56,34 @@ def draw(view: View, width: int, height: int) -> RenderableType:
     below = 2 + max(len(view.against), 1)
     left = room - TOP_HEIGHT - below
     if left >= 0:
-        rows += [row for row, _ in middle_rows(view, width, left)]
+        rows += middle_rows(view, width, left)
         rows.append(opponents_panel(view, width, below))
     return Group(*rows, Text())
 
 
-def middle_rows(view: View, width: int, room: int) -> list[tuple[RenderableType, int]]:
+def middle_rows(view: View, width: int, room: int) -> list[RenderableType]:
     """Self-play, learning and the board: side by side as far as the width goes."""
     with_board = view.board is not None and room >= BOARD_HEIGHT
     rest = width - BOARD_WIDTH
     if with_board and rest >= 96:
         left = rest // 2
-        return [
-            _row(
-                BOARD_HEIGHT,
-                self_play_panel(view, left, BOARD_HEIGHT),
-                learning_panel(view, rest - left, BOARD_HEIGHT),
-                board_panel(view, BOARD_WIDTH),
-            )
-        ]
+        panels = (
+            self_play_panel(view, left, BOARD_HEIGHT),
+            learning_panel(view, rest - left, BOARD_HEIGHT),
+        )
+        return [_row(*panels, board_panel(view, BOARD_WIDTH))]
     if with_board and rest >= 58:
         stacked = Group(self_play_panel(view, rest, 8), learning_panel(view, rest, 8))
-        return [_row(BOARD_HEIGHT, stacked, board_panel(view, BOARD_WIDTH))]
-    rows: list[tuple[RenderableType, int]] = []
+        return [_row(stacked, board_panel(view, BOARD_WIDTH))]
+    rows: list[RenderableType] = []
     if width >= 70 and room >= 8:
         left = width // 2
-        panels = self_play_panel(view, left, 8), learning_panel(view, width - left, 8)
-        rows = [_row(8, *panels)]
+        rows = [_row(self_play_panel(view, left, 8), learning_panel(view, width - left, 8))]
     elif width < 70:
-        for panel in (self_play_panel, learning_panel):
-            if room >= 8 * (len(rows) + 1):
-                rows.append((panel(view, width, 8), 8))
-    if with_board and width >= BOARD_WIDTH and room - sum(h for _, h in rows) >= BOARD_HEIGHT:
-        rows.insert(0, (Align.center(board_panel(view, BOARD_WIDTH)), BOARD_HEIGHT))
+        both = self_play_panel(view, width, 8), learning_panel(view, width, 8)
+        rows += both[: room // 8]
+    if with_board and width >= BOARD_WIDTH and room - 8 * len(rows) >= BOARD_HEIGHT:
+        rows.insert(0, Align.center(board_panel(view, BOARD_WIDTH)))
     return rows
 
 
@@ -278,7 +273,7 @@ def _panel(title: str | Text, body: RenderableType, width: int, height: int) -> 
     )
 
 
-def _row(height: int, *panels: RenderableType) -> tuple[RenderableType, int]:
+def _row(*panels: RenderableType) -> RenderableType:
     grid = Table.grid()
     grid.add_row(*panels)
-    return grid, height
+    return grid

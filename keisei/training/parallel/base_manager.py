@@ -55,9 +55,20 @@ class BaseManager(ABC):
 
     # -- life ----------------------------------------------------------------------------------
 
-    @abstractmethod
     def start_workers(self, shards: Sequence[dict[str, Any]] = ()) -> None:
         """Start all workers and wait until they are ready; `shards` are games to go on with."""
+        if self.is_running:
+            return
+        self._shards = dict(enumerate(shards))
+        try:
+            self._start()
+        except BaseException:
+            self.shutdown()
+            raise
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Start the workers; what was started when it fails is stopped by `shutdown`."""
 
     @abstractmethod
     def shutdown(self) -> None:

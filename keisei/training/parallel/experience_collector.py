@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from keisei.config_schema import AppConfig
 from keisei.core.rollout import Rollout
 from keisei.processes.shared_memory import SharedArrays
 from keisei.selfplay.plan import Tally
 from keisei.shogi import FinishedGame
 from keisei.training.parallel.messages import RolloutDone
-from keisei.training.parallel.slots import poison, rollout_in, slot_layout
+from keisei.training.parallel.slots import poison, rollout_in
 
 # Tests set it: whoever reads what nobody wrote then sees that it is no number.
 POISON_SLOTS = bool(os.environ.get("KEISEI_POISON_SLOTS"))
@@ -40,10 +39,10 @@ class ExperienceCollector:
     A slot is free, in a worker's hands, waiting, or held by the learner (until `release`).
     """
 
-    def __init__(self, config: AppConfig, num_slots: int) -> None:
-        self._max_lag = config.training.parallel.max_policy_lag
-        self.num_slots = num_slots  # none where rollouts come by another way
-        self.slots = SharedArrays(slot_layout(config, self.num_slots))
+    def __init__(self, max_policy_lag: int, slots: SharedArrays | None = None) -> None:
+        self._max_lag = max_policy_lag
+        self.slots = slots  # none where rollouts come by another way
+        self.num_slots = len(slots["actions"]) if slots else 0
         self.free = list(range(self.num_slots))
         self.waiting: list[Finished] = []
         self._held: list[int] = []
@@ -55,7 +54,7 @@ class ExperienceCollector:
         if not self.free:
             return None
         slot = self.free.pop(0)
-        if POISON_SLOTS:
+        if POISON_SLOTS and self.slots:
             poison(self.slots, slot)
         return slot
 
@@ -63,9 +62,11 @@ class ExperienceCollector:
         """A slot is full; from now on its rollout counts."""
         rollout = done.rollout
         if rollout is None:
+            assert self.slots
             assert done.slot is not None
             rollout = rollout_in(self.slots, done.slot)
-            rollout.legal = rollout.legal[: done.legal_count] if done.legal is None else done.legal
+            end = rollout.legal_offsets[-1]
+            rollout.legal = rollout.legal[:end] if done.legal is None else done.legal
             rollout.version = done.version
         number = sum(one.worker == worker for one in self.waiting)
         self.waiting.append(

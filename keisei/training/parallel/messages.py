@@ -60,7 +60,6 @@ class RolloutDone:
 
     slot: int | None  # None: the rollout comes by itself
     version: int
-    legal_count: int
     finished: list[FinishedGame]
     shard: dict[str, Any]  # its games now: whoever goes on with them plays the same
     scores: list[float] = field(default_factory=list)  # of the learner, against an opponent

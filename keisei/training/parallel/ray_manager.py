@@ -7,7 +7,6 @@ import logging
 import socket
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,7 +62,7 @@ class RayManager(BaseManager):
         self._ray = import_ray()
         self._connection = contextlib.ExitStack()
         self.lines: dict[int, RayLine] = {}
-        self.collector = ExperienceCollector(config, num_slots=0)
+        self.collector = ExperienceCollector(self.parallel.max_policy_lag)
         self.totals: Counter[str] = Counter()
         self.failures = FailurePolicy(self.parallel.max_restarts)
         self._cluster_now: tuple[list[dict[str, Any]], dict[str, float]] = ([], {})
@@ -77,29 +76,21 @@ class RayManager(BaseManager):
 
     @property
     def is_running(self) -> bool:
-        """Are there workers?"""
         return bool(self.lines)
 
-    def start_workers(self, shards: Sequence[dict[str, Any]] = ()) -> None:
+    def _start(self) -> None:
         """Start all workers, and wait until they are there (or no more come)."""
-        if self.is_running:
-            return
-        self._shards = dict(enumerate(shards))
         self._numbers.clear()
+        address = self.parallel.ray_address
         try:
-            parallel = self.parallel
-            self._connection.enter_context(cluster(parallel.ray_address, store_bytes(self.config)))
-            self.synchronize_models()
-            for index in range(parallel.num_workers):
-                self._add(index)
-            self._wait_for(self._possible())
-            self._share_cores()
+            self._connection.enter_context(cluster(address, store_bytes(self.config)))
         except ClusterError as error:
-            self.shutdown()
             raise ParallelError(str(error)) from error
-        except BaseException:
-            self.shutdown()
-            raise
+        self.synchronize_models()
+        for index in range(self.parallel.num_workers):
+            self._add(index)
+        self._wait_for(self._possible())
+        self._share_cores()
 
     def _possible(self) -> int:
         """The workers that the cluster has CPUs for."""
@@ -145,7 +136,6 @@ class RayManager(BaseManager):
 
     @property
     def published(self) -> int:
-        """The version of the weights that workers can have; -1 before the first."""
         return self._published
 
     def _publish(self) -> None:
@@ -279,7 +269,7 @@ class RayManager(BaseManager):
         if isinstance(error, ray.exceptions.RayTaskError):
             log.error("%s failed:\n%s", line.name, error)
         self._trace.mark(line.name, why)
-        self.totals["lost_rollouts"] += len(line.work)
+        self.collector.totals["dropped_rollouts"] += len(line.work)
         line.work.clear()
         line.asked, line.fresh = None, True
         line.away_since = time.monotonic() if line.is_here else line.away_since
@@ -324,7 +314,6 @@ class RayManager(BaseManager):
 
     @property
     def workers_here(self) -> int:
-        """Workers on the learner's machine."""
         me = socket.gethostname()
         return sum(line.about.get("host") == me for line in self._lines)
 

@@ -110,9 +110,8 @@ class RayWorker:
         spans = [
             (name, start + offset, end + offset) for name, start, end in self._status.take_spans()
         ]
-        legal, shard = len(rollout.legal), self._shard
-        done = RolloutDone(None, version, legal, finished, shard.state_dict(), shard.scores, spans)
-        return done, rollout
+        state, scores = self._shard.state_dict(), self._shard.scores
+        return RolloutDone(None, version, finished, state, scores, spans), rollout
 
     def _policy(self, positions: Positions) -> Evaluation:
         seen = evaluate(self._network, positions, self._forward)

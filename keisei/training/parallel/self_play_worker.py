@@ -9,9 +9,9 @@ import signal
 import socket
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import Any
 
 import numpy as np
 import torch
@@ -131,21 +131,12 @@ class SelfPlayWorker:
         # All but the last evaluation, of the positions after the rollout, was for a move.
         self._status.count(-self._shard.games.num_games, len(finished))
         self._state = self._shard.state_dict()
-        done: dict[str, Any] = {}
+        scores, spans = self._shard.scores, self._status.take_spans()
+        done = RolloutDone(work.slot, version, finished, self._state, scores, spans)
         if not self._shares_memory:
-            done["rollout"] = rollout
-        elif not np.shares_memory(rollout.legal, room):
-            done["legal"] = rollout.legal
-        return RolloutDone(
-            work.slot,
-            version,
-            len(rollout.legal),
-            finished,
-            self._state,
-            self._shard.scores,
-            self._status.take_spans(),
-            **done,
-        )
+            return replace(done, rollout=rollout)
+        fits = np.shares_memory(rollout.legal, room)
+        return done if fits else replace(done, legal=rollout.legal)
 
 
 def serve(run: Callable[[Connection, Welcome, Descriptors], None]) -> None:

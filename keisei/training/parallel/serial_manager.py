@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from keisei.config_schema import AppConfig
-from keisei.core.learner import Learner
 from keisei.core.runtime import one_thread
-from keisei.runs.trace import Trace
 from keisei.selfplay.opponents import Opponent
 from keisei.selfplay.plan import UpdatePlan
 from keisei.selfplay.shard import SelfPlayShard, make_shard, new_rollout
@@ -28,20 +23,9 @@ class SerialManager(BaseManager):
     them; whoever else wants to look at them looks at `shard_states`.
     """
 
-    def __init__(
-        self,
-        config: AppConfig,
-        agent: Learner,
-        checkpoints: Path | None = None,
-        trace: Trace | None = None,
-    ) -> None:
-        super().__init__(config, agent, checkpoints, trace)
-        self._collector = ExperienceCollector(config, num_slots=0)
+    def _start(self) -> None:
+        self._collector = ExperienceCollector(self.parallel.max_policy_lag)
         self._playing: list[tuple[SelfPlayShard, Opponent]] = []
-
-    def start_workers(self, shards: Sequence[dict[str, Any]] = ()) -> None:
-        """Go on with these games at the next collection."""
-        self._shards, self._playing = dict(enumerate(shards)), []
 
     def shutdown(self) -> None:
         """There is nobody to stop."""
@@ -84,10 +68,9 @@ class SerialManager(BaseManager):
         rollout = new_rollout(self.config)
         games = shard.collect(self.agent.evaluate, rollout, version, opponent.policy(version))
         self._shards[index] = shard.state_dict()
-        done = RolloutDone(
-            None, version, len(rollout.legal), games, self._shards[index], shard.scores
-        )
-        self._collector.accept(index, replace(done, rollout=rollout), opponent.kind)
+        state = self._shards[index]
+        done = RolloutDone(None, version, games, state, shard.scores, rollout=rollout)
+        self._collector.accept(index, done, opponent.kind)
 
     @property
     def workers_here(self) -> int:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from keisei.selfplay.plan import FailurePolicy
+from keisei.training.parallel.experience_collector import ExperienceCollector
 from keisei.training.parallel.worker_communicator import INFERENCE, WorkerLine
 from keisei.training.parallel.worker_status import ACTIVITIES, FIELDS
 
@@ -18,16 +20,10 @@ if TYPE_CHECKING:
 def statistics(supervisor: Supervisor) -> dict[str, Any]:
     """Everything that the supervisor knows; see docs/parallel.md for what to look at."""
     communicator, collector = supervisor.communicator, supervisor.collector
-    totals = collector.totals
     lines = communicator.lines
     return {
-        "is_running": True,
+        **totals(collector, supervisor.failures),
         "active_workers": len(communicator.workers),
-        **{f"total_{name}": totals[name] for name in ("steps", "games", "rollouts")},
-        "dropped_rollouts": totals["dropped_rollouts"],
-        "restarts": supervisor.failures.restarts.total(),
-        "lag": sum(collector.lags) / max(len(collector.lags), 1),
-        "max_lag": max(collector.lags, default=0),
         "workers": {line.index: _of_line(supervisor, line) for line in communicator.workers},
         "inference": _of_line(supervisor, lines[INFERENCE]) if INFERENCE in lines else None,
         "queue_info": {
@@ -36,6 +32,19 @@ def statistics(supervisor: Supervisor) -> dict[str, Any]:
             "slots_free": len(collector.free),
         },
         "synchronization": supervisor.synchronizer.get_sync_stats(),
+    }
+
+
+def totals(collector: ExperienceCollector, failures: FailurePolicy) -> dict[str, Any]:
+    """What has been done and lost since the start, wherever the workers are."""
+    counts, lags = collector.totals, collector.lags
+    return {
+        "is_running": True,
+        **{f"total_{name}": counts[name] for name in ("steps", "games", "rollouts")},
+        "dropped_rollouts": counts["dropped_rollouts"],
+        "restarts": failures.restarts.total(),
+        "lag": sum(lags) / max(len(lags), 1),
+        "max_lag": max(lags, default=0),
     }
 
 

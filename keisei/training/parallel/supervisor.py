@@ -37,7 +37,7 @@ from keisei.training.parallel.messages import (
     Welcome,
 )
 from keisei.training.parallel.model_sync import ModelSynchronizer, pack_weights
-from keisei.training.parallel.slots import slots_needed
+from keisei.training.parallel.slots import slot_layout, slots_needed
 from keisei.training.parallel.worker_communicator import (
     INFERENCE,
     WorkerCommunicator,
@@ -88,14 +88,15 @@ class Supervisor:
         """Take the shared memory and the lines, or say why they cannot be had."""
         try:
             with contextlib.ExitStack() as taken:
-                self.collector = ExperienceCollector(self.config, slots_needed(self.parallel))
-                taken.callback(self.collector.slots.close)
+                slots = SharedArrays(slot_layout(self.config, slots_needed(self.parallel)))
+                taken.callback(slots.close)
+                self.collector = ExperienceCollector(self.parallel.max_policy_lag, slots)
                 self.status = SharedArrays(status_layout(self.capacity))
                 taken.callback(self.status.close)
                 self.synchronizer = ModelSynchronizer(self._agent.network)
                 taken.callback(self.synchronizer.shared.close)
                 self._descriptors = {
-                    "slots": [self.collector.slots.fd],
+                    "slots": [slots.fd],
                     "status": [self.status.fd],
                     "weights": [self.synchronizer.shared.fd],
                 }
