@@ -115,6 +115,7 @@ def create_app(runs_dir: Path, access: Access | None = None) -> FastAPI:
     _answer_errors(app)
     app.include_router(_general_routes(server))
     app.include_router(_run_routes(server))
+    app.include_router(_game_routes(server))
     app.include_router(_play_routes(server))
     app.mount("/", StaticFiles(directory=STATIC, html=True, check_dir=False))
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)  # not of streams
@@ -178,7 +179,7 @@ def _general_routes(server: Server) -> APIRouter:
 
 def _run_routes(server: Server) -> APIRouter:
     routes = APIRouter(prefix="/api/runs")
-    runs, games, read = server.runs, server.games, server.reading.run
+    runs, read = server.runs, server.reading.run
 
     @routes.get("")
     async def all_runs() -> schema.RunList:
@@ -210,6 +211,13 @@ def _run_routes(server: Server) -> APIRouter:
         await read(runs.open, run)
         watch = RunWatch(runs, server.networks, server.watching, run)
         return EventStream(server.hub.open(("run", run), lambda: watch.look))
+
+    return routes
+
+
+def _game_routes(server: Server) -> APIRouter:
+    routes = APIRouter(prefix="/api/runs")
+    games, read = server.games, server.reading.run
 
     @routes.get("/{run}/games")
     async def list_games(

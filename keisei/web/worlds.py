@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from keisei.runs.run import Run
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import Episode, Frame, LegendEntry
 from keisei.web.threads import NotFound, WebError
+
+if TYPE_CHECKING:
+    from keisei.worlds.world import Entity
 
 MAX_TURNS = 500
 MAX_CELLS = 1_000_000  # in all frames of an episode together
@@ -45,19 +49,11 @@ class Episodes:
 
 def _play(run: Run, seed: int) -> Episode:
     # Here and not above: agents need PyTorch, which takes seconds to import.
-    from keisei.worlds.config import load_world_config
     from keisei.worlds.drawing import AGENT_COLORS
-    from keisei.worlds.registry import WORLDS
     from keisei.worlds.watch import load_episode_of
     from keisei.worlds.world import World
 
-    name = load_world_config(None, run.config_path).world
-    if name not in WORLDS:  # a file that names code must not have it run by who looks at a page
-        raise WebError(
-            400,
-            f"the world {name} is code of its own, which the page does not run: use `keisei worlds "
-            f"watch {run.name}` if you trust it",
-        )
+    _refuse_own_code(run)
     environment = load_episode_of(run, seed)
     world = environment.world
     assert isinstance(world, World)
@@ -89,18 +85,29 @@ def _play(run: Run, seed: int) -> Episode:
     return Episode(
         height=height,
         width=width,
-        legend=[
-            LegendEntry.model_validate(
-                {
-                    **{n: getattr(e, n) for n in ("name", "color", "shape", "layer")},
-                    "symbol": e.letter,
-                }
-            )
-            for e in world.entities
-        ],
+        legend=[_legend(entity) for entity in world.entities],
         agents=agents,
         agent_colors=[AGENT_COLORS[i % len(AGENT_COLORS)] for i in range(agents)],
         turns=world.max_turns,
         frames=frames,
         returns=[round(float(value), 4) for value in environment.returns],
     )
+
+
+def _refuse_own_code(run: Run) -> None:
+    """A file that names code must not have it run by someone who looks at a page."""
+    from keisei.worlds.config import load_world_config
+    from keisei.worlds.registry import WORLDS
+
+    name = load_world_config(None, run.config_path).world
+    if name not in WORLDS:
+        raise WebError(
+            400,
+            f"the world {name} is code of its own, which the page does not run: use `keisei worlds "
+            f"watch {run.name}` if you trust it",
+        )
+
+
+def _legend(entity: Entity) -> LegendEntry:
+    columns = {name: getattr(entity, name) for name in ("name", "color", "shape", "layer")}
+    return LegendEntry.model_validate({**columns, "symbol": entity.letter})
