@@ -124,7 +124,7 @@ class TrainingConfig(Section):
     value_clip: float = Field(
         0.2, ge=0, description="How far a value may move in an update; 0 for no limit."
     )
-    value_loss_coeff: float = Field(0.5, ge=0, description="Weight of the value loss.")
+    value_loss_coef: float = Field(0.5, ge=0, description="Weight of the value loss.")
     entropy_coef: float = Field(0.01, ge=0, description="Weight of the entropy bonus at the start.")
     entropy_coef_end: float = Field(
         0.1, ge=0, le=1, description="Share of it left at the end (linear decay)."

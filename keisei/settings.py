@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from keisei.errors import KeiseiError
+
+_RENAMED = {"value_loss_coeff": "value_loss_coef"}  # the settings of old runs have such names
 
 
 class ConfigError(KeiseiError, ValueError):
@@ -22,6 +24,14 @@ class Section(BaseModel):
     """Settings that belong together."""
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_old_names(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        # If both names are there, the later one counts: overrides come after the file.
+        return {_RENAMED.get(name, name): value for name, value in data.items()}
 
 
 def read_settings(file: Path | str | None, example: str) -> dict[str, Any]:

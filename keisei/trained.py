@@ -18,7 +18,7 @@ from keisei.runs.run import Run
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedNetwork:
     """A network from a checkpoint: its policy, and how much training went into it."""
 
     policy: Policy
@@ -27,7 +27,7 @@ class Trained:
     cpu_hours: float  # hours of playing and learning, times the processes that did it
 
 
-def load_trained(path: Path) -> Trained:
+def load_trained(path: Path) -> TrainedNetwork:
     """The network of one checkpoint file, on the CPU."""
     state = load_checkpoint(path)
     try:
@@ -45,7 +45,7 @@ def load_trained(path: Path) -> Trained:
             f"checkpoint {path} holds no network for this Keisei: {reason}"
         ) from error
     network.eval()
-    return Trained(partial(evaluate, network), path, steps, seconds * processes / 3600)
+    return TrainedNetwork(partial(evaluate, network), path, steps, seconds * processes / 3600)
 
 
 def find_checkpoint(name: str, runs_dir: Path = Path("runs")) -> Path:

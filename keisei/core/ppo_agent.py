@@ -98,7 +98,7 @@ class PPOAgent(Learner):
         policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
         # Shaped returns may leave [-1, 1], the range of a value: beyond it there is no more to win.
         value_loss = self._value_loss(values.float(), old_values, returns.clamp(-1, 1))
-        loss = policy_loss + settings.value_loss_coeff * value_loss - entropy_coef * entropy
+        loss = policy_loss + settings.value_loss_coef * value_loss - entropy_coef * entropy
         with torch.no_grad():
             metrics = {
                 "policy_loss": policy_loss.detach(),

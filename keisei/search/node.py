@@ -8,7 +8,7 @@ import numpy.typing as npt
 from keisei.shogi.features import Observations
 
 NO_MOVES: npt.NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
-_REFUTED = np.float32(-1e9)  # the worth of a move that is proven to lose
+_REFUTED = np.float32(-1e9)  # Q of a move that is proven to lose
 
 
 class Node:
@@ -30,17 +30,17 @@ class Node:
         "observation",
         "open_moves",
         "priors",
-        "pull",
+        "q",
         "total",
+        "u",
         "visits",
-        "worth",
     )
 
     observation: Observations
     actions: npt.NDArray[np.int16]  # by number of the move, as are the three below
     priors: npt.NDArray[np.float32]
-    worth: npt.NDArray[np.float32]  # mean value of each move for the mover
-    pull: npt.NDArray[np.float32]  # prior / (1 + visits)
+    q: npt.NDArray[np.float32]  # mean value of each move for the mover
+    u: npt.NDArray[np.float32]  # prior / (1 + visits)
 
     def __init__(self) -> None:
         self.moves = NO_MOVES  # as 16 bits, once the board was looked at
@@ -64,16 +64,16 @@ class Node:
             return 1.0 if self.mate > 0 else -1.0
         return 0.0 if self.drawn else None
 
-    def expand(self, priors: npt.NDArray[np.float32], first_worth: float) -> None:
-        """Take the network's priors; a move not yet tried is held to be worth `first_worth`."""
+    def expand(self, priors: npt.NDArray[np.float32], first_q: float) -> None:
+        """Take the network's priors; a move not yet tried has the value `first_q`."""
         self.priors = priors
-        self.pull = priors.copy()
-        self.worth = np.full(len(priors), first_worth, dtype=np.float32)
+        self.u = priors.copy()
+        self.q = np.full(len(priors), first_q, dtype=np.float32)
         self.open_moves = len(priors)
 
     def choose(self, exploration: float) -> int:
-        """The number of the move with the greatest worth + exploration * pull (PUCT)."""
-        return int((self.worth + self.pull * (exploration * self.visits**0.5)).argmax())
+        """The number of the move with the greatest Q + exploration * sqrt(visits) * U (PUCT)."""
+        return int((self.q + self.u * (exploration * self.visits**0.5)).argmax())
 
     def start_visit(self, index: int) -> Node:
         """Go to the child of a move; until the visit's value is known it counts as lost."""
@@ -82,7 +82,7 @@ class Node:
             child = self.children[index] = Node()
         child.visits += 1
         child.total -= 1.0
-        self.pull[index] = self.priors[index] / (1 + child.visits)
+        self.u[index] = self.priors[index] / (1 + child.visits)
         self._weigh(index, child)
         return child
 
@@ -99,21 +99,21 @@ class Node:
         child = self.children[index]
         child.visits -= 1
         child.total += 1.0
-        self.pull[index] = self.priors[index] / (1 + child.visits)
+        self.u[index] = self.priors[index] / (1 + child.visits)
         if child.visits:
             self._weigh(index, child)
 
     def _weigh(self, index: int, child: Node) -> None:
-        if self.worth[index] != _REFUTED:
-            self.worth[index] = child.total / child.visits
+        if self.q[index] != _REFUTED:
+            self.q[index] = child.total / child.visits
 
     def _learn_mate(self, index: int, mate: int) -> None:
         """A child is proven: one lost child wins, and when all are won this position is lost."""
         if mate <= 0:
             if self.mate is None or self.mate <= 0 or 1 - mate < self.mate:
                 self.mate = 1 - mate
-        elif self.worth[index] != _REFUTED:
-            self.worth[index] = _REFUTED
+        elif self.q[index] != _REFUTED:
+            self.q[index] = _REFUTED
             self.open_moves -= 1
             if not self.open_moves and self.mate is None:
                 longest = max(child.mate or 0 for child in self.children.values())

@@ -28,7 +28,7 @@ class SearchSettings:
     """What shapes the tree; two searches with the same settings and seed are the same."""
 
     exploration: float = 1.5  # how much a move's prior counts against what was found
-    first_worth: float = 0.2  # a move not tried yet is worth this much less than its position
+    fpu_reduction: float = 0.2  # a move not tried yet has its position's value less this
     leaves: int = 16  # of one tree in one batch
     noise: float = 0.0  # share of random noise in the root's priors (0.25 to vary self-play)
     noise_alpha: float = 0.15
@@ -111,7 +111,7 @@ class Search:
         visits = np.zeros(len(root.moves), dtype=np.float32)
         for index, child in root.children.items():
             visits[index] = child.visits
-        root.pull = root.priors / (1 + visits)
+        root.u = root.priors / (1 + visits)
 
     def _evaluate(self, leaves: list[Leaf]) -> None:
         """Show the leaves to the network, and end their visits with what it says."""
@@ -140,7 +140,7 @@ class Search:
             leaf.node.observation = observations[row].copy()
             leaf.node.actions = legal[row]
             leaf.node.expand(
-                priors[positions.segment(row)].copy(), value - self.settings.first_worth
+                priors[positions.segment(row)].copy(), value - self.settings.fpu_reduction
             )
             finish(leaf.path, value)
 

@@ -22,7 +22,7 @@ from keisei.shogi.features import SIDE, Observations
 
 if TYPE_CHECKING:
     from keisei.core.policy import Evaluation
-    from keisei.trained import Trained
+    from keisei.trained import TrainedNetwork
 
 KEPT = 4  # networks that stay in memory though nobody has them
 TOP = 5  # moves that are told
@@ -57,7 +57,7 @@ def view_of(game: ShogiGame) -> View:
 class Network:
     """A trained network that one thread at a time may ask."""
 
-    def __init__(self, trained: Trained) -> None:
+    def __init__(self, trained: TrainedNetwork) -> None:
         self.steps = trained.steps
         self._policy = trained.policy
         self._lock = threading.Lock()
@@ -125,7 +125,7 @@ class Networks:
             return network
 
 
-def _load(path: Path) -> Trained:
+def _load(path: Path) -> TrainedNetwork:
     # Here and not above: PyTorch takes seconds to import, and a page without a game needs none.
     import torch
 

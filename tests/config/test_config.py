@@ -142,6 +142,17 @@ def test_a_file_of_the_users_own_is_taken_as_it_is(tmp_path, monkeypatch, name):
     assert load_config(name).training.total_timesteps == 77
 
 
+def test_settings_of_an_old_run_have_old_names_and_what_is_given_later_counts(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text("training: {value_loss_coeff: 0.7}")
+    assert load_config(file).training.value_loss_coef == 0.7
+    assert load_config(file, ["training.value_loss_coef=0.8"]).training.value_loss_coef == 0.8
+    file.write_text("training: {value_loss_coef: 0.7}")
+    assert load_config(file, ["training.value_loss_coeff=0.8"]).training.value_loss_coef == 0.8
+    world = load_world_config("tag", overrides=["ppo.value_loss_coeff=0.9"])
+    assert world.ppo.value_loss_coef == 0.9
+
+
 def test_a_bad_value_on_the_command_line_is_one_line_and_exit_code_2(tmp_path):
     result = run_keisei("train", "-o", "training.gamma=7", cwd=tmp_path)
     assert result.returncode == 2
