@@ -42,7 +42,7 @@ def load_trained(path: Path) -> TrainedNetwork:
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise KeiseiError(
-            f"checkpoint {path} holds no network for this Keisei: {reason}"
+            f"checkpoint {path} has no network that this Keisei can use: {reason}"
         ) from error
     network.eval()
     return TrainedNetwork(partial(evaluate, network), path, steps, seconds * processes / 3600)
@@ -74,8 +74,8 @@ def export_network(checkpoint: Path, file: Path) -> None:
     if file.exists():
         raise KeiseiError(f"{file} is there already: choose another name, or remove it")
     if not file.parent.is_dir():
-        raise KeiseiError(f"cannot write {file}: {file.parent} is no folder")
-    load_trained(checkpoint)  # an error now is better than one for who gets the file
+        raise KeiseiError(f"cannot write {file}: {file.parent} is not a folder")
+    load_trained(checkpoint)  # an error now is better than one where the file is used
     state = load_checkpoint(checkpoint)
     network = {name: weights.half() for name, weights in state["agent"]["network"].items()}
     progress = {name: state["progress"][name] for name in ("steps", "seconds")}

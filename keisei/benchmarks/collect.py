@@ -48,7 +48,7 @@ def settings(
             f"training.parallel.num_workers={workers}",
             f"training.parallel.num_envs_per_worker={games}",
             f"training.parallel.rollout_length={length}",
-            # On a busy machine a large network may take long for a move; nobody is to be replaced.
+            # On a busy machine a large network may take long for a move; do not replace its worker.
             "training.parallel.worker_timeout=300",
         ]
     )

@@ -17,7 +17,7 @@ from keisei.worlds import Environment, make_environment
 
 COPIES = 128
 # Turns/s of Sorrel (2 agents in treasure hunt, 10 in cleanup) on one core, as issue 5 gives them.
-# They are not measured in this run, so what is said beside them is no ratio within one run.
+# They are not measured in this run, so they are not compared as ratios within one run.
 SORREL = {"treasure_hunt": 390.0, "cleanup": 29.0}
 
 # One worker, so that waiting means one core that acts, then learns; and beside means two.

@@ -1,7 +1,7 @@
 """What every learner is: a network that plays, and a way to improve it from rollouts.
 
-A new learner is a subclass in a module of its own and a line in `config_schema.LEARNERS`: managers,
-trainer, checkpoints and settings know no more of it than this.
+A new learner is a subclass in its own module, and a line in `config_schema.LEARNERS`: managers,
+trainer, checkpoints and settings know only this interface.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Learner(ABC):
     def __init__(self, config: AppConfig, device: torch.device | str | None = None) -> None:
         self.config = config
         self.device = torch.device(device) if device else choose_device(config.env.device)
-        # The weights follow from the seed, and nothing else in the process is disturbed.
+        # The weights follow from the seed; the process's own random state is left alone.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.env.seed)
             self.network = build_network(config.model)
@@ -79,14 +79,14 @@ class Learner(ABC):
 
     @abstractmethod
     def update(self, rollouts: Sequence[Rollout], progress: float = 0.0) -> Metrics:
-        """Improve the network by these rollouts, and count the version up.
+        """Improve the network with these rollouts, and increase the version by one.
 
-        `progress` (0 to 1) of the run drives schedules. The rollouts may look at memory that is
-        used again afterwards: keep copies of what is needed later.
+        `progress` (0 to 1) of the run drives schedules. The rollouts may be views of memory that
+        is used again afterwards: copy what is needed later.
         """
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the learner's future depends on."""
+        """Everything that the learner needs to continue exactly."""
         return {
             "network": self.network.state_dict(),
             "rng": self.rng.bit_generator.state,
@@ -94,7 +94,7 @@ class Learner(ABC):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a `state_dict()`; a network of another shape is refused by name."""
+        """Continue from a `state_dict()`; a network of another shape is an error that names it."""
         self.network.load_state_dict(state["network"])
         self.rng.bit_generator.state = state["rng"]
         self.version = int(state["version"])
@@ -123,7 +123,7 @@ class Learner(ABC):
         return int(actions[0]), float(log_probs[0]), float(values[0])
 
     def precision(self) -> Any:
-        """The arithmetic that the settings want, for the time of a `with` block."""
+        """The configured precision, for the length of a `with` block."""
         if self.config.training.mixed_precision and self.device.type == "cuda":
             return torch.autocast("cuda", dtype=torch.bfloat16)
         return nullcontext()

@@ -44,7 +44,7 @@ PRESETS = {
 
 
 class SqueezeExcitation(nn.Module):
-    """Scales every channel by what the whole board says of it."""
+    """Scales every channel by a factor that depends on the whole board."""
 
     def __init__(self, width: int, ratio: float) -> None:
         super().__init__()
@@ -60,8 +60,8 @@ class SqueezeExcitation(nn.Module):
 class ResidualBlock(nn.Module):
     """Two convolutions beside the identity.
 
-    The second starts at zero, so that a fresh tower of any depth passes its input on unchanged:
-    this takes the place of normalisation.
+    The second starts at zero, so a fresh tower of any depth passes its input on unchanged; this
+    replaces normalisation.
     """
 
     def __init__(self, width: int, se_ratio: float) -> None:
@@ -114,7 +114,7 @@ class FromToHead(nn.Module):
 
 
 class FlatHead(nn.Module):
-    """One linear layer from the board to all actions: the plain way, to compare with."""
+    """One linear layer from the board to all actions: the simple way, for comparison."""
 
     def __init__(self, width: int, channels: int = 16) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ class FlatHead(nn.Module):
 
 
 class ValueHead(nn.Module):
-    """What the mover may expect, from -1 (lost) to 1 (won)."""
+    """The result that the mover can expect, from -1 (lost) to 1 (won)."""
 
     def __init__(self, width: int, channels: int = 8, hidden: int = 64) -> None:
         super().__init__()

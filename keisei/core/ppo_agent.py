@@ -96,7 +96,7 @@ class PPOAgent(Learner):
         ratio = log_ratio.exp()
         clipped = ratio.clamp(1 - settings.clip_epsilon, 1 + settings.clip_epsilon)
         policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
-        # Shaped returns may leave [-1, 1], the range of a value: beyond it there is no more to win.
+        # Shaped returns may leave [-1, 1], the range of values; there is nothing to win beyond it.
         value_loss = self._value_loss(values.float(), old_values, returns.clamp(-1, 1))
         loss = policy_loss + settings.value_loss_coef * value_loss - entropy_coef * entropy
         with torch.no_grad():
@@ -140,17 +140,19 @@ class PPOAgent(Learner):
         return {**super().state_dict(), "optimizer": self.optimizer.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a `state_dict()`; a network of another shape is refused by name."""
+        """Continue from a `state_dict()`; a network of another shape is an error that names it."""
         super().load_state_dict(state)
-        self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))  # it keeps what it gets
+        self.optimizer.load_state_dict(
+            copy.deepcopy(state["optimizer"])
+        )  # it keeps references to it
 
 
 def _left(progress: float, end: float) -> float:
-    """What is left of a quantity that falls in a line from 1 to `end`."""
+    """The factor of a linear decay from 1 to `end`."""
     return 1 + (end - 1) * min(max(progress, 0.0), 1.0)
 
 
 def _explained_variance(batch: Batch) -> float:
-    """How much of the returns' variance the values foresaw: 1 all, 0 nothing."""
+    """How much of the returns' variance the values explain: 1 is all, 0 nothing."""
     variance = float(np.var(batch.returns))
     return 1 - float(np.var(batch.returns - batch.values)) / variance if variance else 0.0

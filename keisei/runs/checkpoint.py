@@ -271,7 +271,7 @@ def _is_another_living_process(pid: int) -> bool:
 
 
 def _try_to(action: Callable[[], object], what: str) -> None:
-    """Tidying up may fail; the checkpoint that was saved is no worse for it."""
+    """Tidying up may fail; that does not affect the checkpoint that was saved."""
     try:
         action()
     except OSError as error:

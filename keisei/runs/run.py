@@ -18,6 +18,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from io import FileIO
 from itertools import count
@@ -36,11 +37,14 @@ class RunError(KeiseiError):
     """A run cannot be made, found or used; the message says why and what to do."""
 
 
+@dataclass
 class Run:
     """One run's folder; make it with `Run.create` or `Run.open`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    folder: Path
+
+    def __post_init__(self) -> None:
+        folder = self.folder
         self.config_path = folder / "config.yaml"
         self.metrics_path = folder / "metrics.sqlite"
         self.checkpoints_dir = folder / "checkpoints"

@@ -1,8 +1,8 @@
-"""PUCT search: the network proposes moves and judges positions, the tree finds out where they lead.
+"""PUCT search: the network proposes moves and judges positions, the tree finds where they lead.
 
-As in AlphaZero, with three things more: many leaves (also of many games) are evaluated in one
-batch, with virtual losses to spread them; rsshogi looks for a mate in one at each leaf; and what is
-proven (a mate, a lost position) is carried up the tree and never searched again.
+As in AlphaZero, with three additions: many leaves (even of many games) are evaluated in one batch,
+spread by virtual losses; each leaf is checked for a mate in one; and what is proven (a mate, a lost
+position) is carried up the tree and never searched again.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from keisei.shogi.rules import can_declare
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """What shapes the tree; two searches with the same settings and seed are the same."""
+    """What shapes the tree. Searches with the same settings and seed are identical."""
 
-    exploration: float = 1.5  # how much a move's prior counts against what was found
+    exploration: float = 1.5  # c in PUCT: how much priors count against values
     fpu_reduction: float = 0.2  # a move not tried yet has its position's value less this
-    leaves: int = 16  # of one tree in one batch
+    leaves: int = 16  # per tree and batch
     noise: float = 0.0  # share of random noise in the root's priors (0.25 to vary self-play)
     noise_alpha: float = 0.15
     seed: int = 0
@@ -37,12 +37,12 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class Report:
-    """What a search found: for the player to move, from -1 (lost) to 1 (won)."""
+    """What a search found. `value` is the mover's, from -1 (lost) to 1 (won)."""
 
     move: str  # USI
     value: float
     mate: int | None  # moves until the mate; negative when the mover is mated
-    line: list[str] = field(default_factory=list)  # what it expects, its own move first
+    line: list[str] = field(default_factory=list)  # the expected moves, its own first
     visits: int = 0
 
 
@@ -71,12 +71,12 @@ class Search:
         seconds: float | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> None:
-        """Visit each tree `nodes` times, or for so many seconds, or until `stop()` says so.
+        """Visit each tree `nodes` times, or for `seconds`, or until `stop()` returns true.
 
-        A tree whose root is proven is done. `stop` is asked after every batch.
+        A tree whose root is proven is done. `stop` is called after every batch.
         """
         if nodes is None and seconds is None and stop is None:
-            raise ValueError("give nodes, seconds or stop: else the search never ends")
+            raise ValueError("give nodes, seconds or stop: without any, the search never ends")
         end = math.inf if seconds is None else time.monotonic() + seconds
         self._expand_roots(trees)
         goals = [math.inf if nodes is None else tree.root.visits + nodes for tree in trees]
@@ -114,7 +114,7 @@ class Search:
         root.u = root.priors / (1 + visits)
 
     def _evaluate(self, leaves: list[Leaf]) -> None:
-        """Show the leaves to the network, and end their visits with what it says."""
+        """Have the network evaluate the leaves, and finish their visits with its values."""
         if not leaves:
             return
         observations = _observe(leaves)
@@ -145,7 +145,7 @@ class Search:
             finish(leaf.path, value)
 
     def report(self, tree: Tree) -> Report:
-        """What is known of a tree that was searched; its position must have a legal move."""
+        """The result of a searched tree; its position must have a legal move."""
         root = tree.root
         line: list[str] = []
         node = root
@@ -171,7 +171,7 @@ def _root_value(root: Node) -> float:
 
 
 def _observe(leaves: list[Leaf]) -> features.Observations:
-    """The leaves' observations, made from their parents' by playing the last move."""
+    """The leaves' observations: their parents', with the last move played."""
     if not leaves[0].path:  # roots: they know theirs
         return np.stack([leaf.node.observation for leaf in leaves])
     parents = [leaf.path[-1] for leaf in leaves]

@@ -18,7 +18,7 @@ Path = list[tuple[Node, int]]
 
 @dataclass
 class Leaf:
-    """A position that the network should see: how it was reached, and what the board says."""
+    """A position for the network to evaluate: how it was reached, and what the board says."""
 
     node: Node
     path: Path
@@ -30,13 +30,13 @@ class Leaf:
 
 
 class Tree:
-    """The tree below the position of a game; it keeps what is still of use when moves are played.
+    """The tree below a game's position; when moves are played, it keeps what is still useful.
 
     >>> tree = Tree(ShogiGame().sfen())
     >>> [leaf.played for leaf in tree.gather(8, exploration=1.0)]  # at first, the root alone
     [0]
 
-    It belongs to the thread that made it, like every board.
+    Like every board, it belongs to the thread that made it.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class Tree:
         self._board = SearchBoard(start_sfen, moves)
         self.root = Node()
         self.root.moves = self._board.legal_moves()
-        # The root is searched even where our rules end the game: whoever asks plays on.
+        # The root is searched even where our rules end the game: the caller plays on.
         self.root.observation = game.observation()
         self.root.mate = None if self.root.moves.size else 0
         self._find_mate(self.root)
 
     def set_position(self, start_sfen: str, moves: Sequence[str]) -> None:
-        """Go to this position; if it is the old one or lies below it, its part of the tree stays.
+        """Go to this position; if it is the current one or below it, its part of the tree stays.
 
         Moves must be legal.
         """
@@ -90,10 +90,10 @@ class Tree:
         return move_to_usi(int(node.moves[index]))
 
     def gather(self, count: int, exploration: float) -> list[Leaf]:
-        """Up to `count` visits from the root; the leaves that the network must see to end them.
+        """Start up to `count` visits; returns the leaves that the network must evaluate.
 
-        Visits that end where the game does are ended at once. It stops early when it comes to a
-        leaf that is already waiting.
+        Visits that reach the end of a game are finished at once. It stops early at a leaf that is
+        already waiting.
         """
         if not self.root.expanded:
             return [] if self.root.mate == 0 else [self._leaf(self.root, [])]
@@ -103,7 +103,7 @@ class Tree:
                 break
             path, node = self._descend(exploration)
             if node.end_value is None:
-                if node.moves.size:  # looked at before in this very gathering
+                if node.moves.size:  # it is already waiting
                     cancel(path)
                     break
                 leaf = self._look(node, path)
@@ -125,7 +125,7 @@ class Tree:
         return path, node
 
     def _look(self, node: Node, path: Path) -> Leaf | None:
-        """Play the moves of the path and see whether the game is over; if not, here is the leaf."""
+        """Play the moves of the path; returns the leaf, unless the game is over there."""
         for parent, index in path:
             self._board.push(int(parent.moves[index]))
         leaf = self._read_board(node, path)
@@ -162,16 +162,16 @@ class Tree:
 
 
 def finish(path: Path, value: float) -> None:
-    """Count a leaf's value (for the player to move there) in all the moves that led to it."""
+    """Add a leaf's value (its mover's) to all the moves that led to it."""
     for parent, index in reversed(path):
         value = -value
         parent.end_visit(index, value)
-        if parent.mate is not None:  # what is proven counts more than what one visit found
+        if parent.mate is not None:  # a proof counts more than one visit
             value = 1.0 if parent.mate > 0 else -1.0
 
 
 def cancel(path: Path) -> None:
-    """Take back a visit that ended at a leaf which is already waiting."""
+    """Take back a visit that reached a leaf which is already waiting."""
     path[0][0].visits -= 1
     for parent, index in path:
         parent.cancel_visit(index)

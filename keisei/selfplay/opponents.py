@@ -1,4 +1,4 @@
-"""Whom the learner plays in a shard: itself, past checkpoints of its run, or random moves."""
+"""What the learner plays against in a shard: itself, past checkpoints, or random moves."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def opponent_of_shard(config: AppConfig, index: int) -> OpponentKind | None:
 
 
 class Opponent:
-    """The opponent of one shard; a past one is drawn anew for every rollout."""
+    """The opponent of one shard; a past one is drawn for every rollout."""
 
     def __init__(self, config: AppConfig, index: int, checkpoints: Path | None) -> None:
         self._config = config

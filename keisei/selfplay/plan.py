@@ -36,8 +36,8 @@ class Tally:
 class UpdatePlan:
     """What an update wants: at least so many steps, and so many ended games of each shard.
 
-    In sync mode each shard has its share of the rollouts, whoever is quicker: so the same rollouts
-    are played wherever the shards are. In async mode everybody plays all the time.
+    In sync mode each shard plays its share of the rollouts, however fast it is, so the same
+    rollouts are played wherever the shards are. In async mode all shards play all the time.
 
     >>> plan = UpdatePlan(steps=500, rollout_steps=128)
     >>> plan.to_begin([0, 1], Tally())

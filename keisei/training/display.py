@@ -69,7 +69,7 @@ class Display(Callback):
         self.saved = path
 
     def summary(self, trainer: Trainer) -> list[tuple[str, str]]:
-        """What to know of a run that is over."""
+        """What to know about a run that is over."""
         progress, run = trainer.progress, trainer.run
         rate = progress.steps / progress.seconds if progress.seconds else math.nan
         return [
@@ -88,7 +88,7 @@ class Display(Callback):
         ]
 
     def farewell(self, trainer: Trainer) -> str:
-        """What to tell who stopped the run."""
+        """What to say when the run was stopped."""
         # The update that was cut short may have been counted: what was saved is what holds.
         steps = int(self.saved.stem.rpartition("_")[2]) if self.saved else trainer.progress.steps
         return (
@@ -241,7 +241,7 @@ class LiveView(Display):
                 handler.setStream(sys.stderr)  # rich's now
 
     def _view(self) -> RenderableType:
-        """The view of now; of a moment ago, if the training thread was changing what is shown."""
+        """The current view; the last one, if the training thread was changing what is shown."""
         with contextlib.suppress(Exception):
             self._last_view = draw(self._look(), *self.console.size)
         return self._last_view

@@ -44,7 +44,7 @@ class LearningCurve(Callback):
 
     def on_end(self, trainer: Trainer) -> None:
         try:
-            # A reader of its own: nobody says that the writer is still, or already, open.
+            # Its own reader: the writer may not be open yet, or not any more.
             with MetricsReader(trainer.run.metrics_path) as reader:
                 path, name = trainer.run.learning_curve_path, trainer.run.name
                 draw_learning_curve(reader, path, name, _ladder(trainer.run))

@@ -1,7 +1,7 @@
-"""A few games of a run as they are being played: their moves, and what the network thought.
+"""A few games of a run as they are played: their moves, and the network's values.
 
-It follows the first games of the first shards through the rollouts that the learner gets, in plain
-Python over a few columns: some microseconds a move, and only for these games.
+It follows the first games of the first shards through the learner's rollouts, in plain Python over
+a few columns: a few microseconds per move, and only for these games.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WATCHED = 4  # games
 
 @dataclass
 class _Game:
-    start: str | None = None  # None: it was joined in the middle, and how it began is not known
+    start: str | None = None  # None: joined in the middle, so its start is not known
     moves: list[str] = field(default_factory=list)
     values: list[tuple[int, float]] = field(default_factory=list)  # (moves so far, Black's value)
 
@@ -28,8 +28,8 @@ class _Game:
 class LiveGames:
     """Follows `WATCHED` games, spread over the shards.
 
-    A game is known from its first move on, or from the state that its shard went on with. After a
-    gap (rollouts that were too old to learn from are dropped) it waits for the next game.
+    A game is known from its first move, or from the state that its shard continued. After a gap
+    (rollouts that are too old to learn from are dropped) it waits for the next game.
     """
 
     def __init__(self, start_sfens: Sequence[str], shards: int) -> None:

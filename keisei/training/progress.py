@@ -66,7 +66,7 @@ class Progress:
         return {**vars(self), **lists, "reasons": dict(self.reasons)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a `state_dict()`; the goal stays the one of now."""
+        """Continue from a `state_dict()`; the goal stays as it is now."""
         for name, value in state.items():
             if name != "total_timesteps":
                 setattr(self, name, value)

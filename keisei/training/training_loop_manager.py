@@ -93,9 +93,9 @@ class TrainingLoopManager:
         self._each("on_checkpoint", path, time.perf_counter() - start)
 
     def _write(self) -> Path:
-        """Save the state. A stop changes neither when that is due next nor who past opponents are.
+        """Save the state. A stop changes neither when the next save is due nor the past opponents:
 
-        So its checkpoint is none of them, and pushes none of them out.
+        its checkpoint is not one of them, and pushes none of them out.
         """
         progress, store = self.trainer.progress, self.trainer.checkpoints
         settings = self.trainer.config.training

@@ -1,4 +1,4 @@
-"""What the managers of all backends have in common; where the workers are is their own business."""
+"""What the managers of all backends have in common."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BaseManager(ABC):
             ...                                  # learn
             manager.synchronize_models()
 
-    The rollouts look at shared memory: use them before the next `collect_experiences`.
+    The rollouts are views of shared memory: use them before the next `collect_experiences`.
     `checkpoints` is the folder of past opponents, `trace` a timeline of what the workers do.
     """
 
@@ -99,7 +99,7 @@ class BaseManager(ABC):
 
     @abstractmethod
     def _publish(self) -> None:
-        """Let workers have the agent's weights of now, from their next rollout on."""
+        """Give workers the agent's current weights, from their next rollout on."""
 
     def synchronize_models(self) -> None:
         """Publish the agent's weights; workers take them at the start of their next rollout.
@@ -118,10 +118,10 @@ class BaseManager(ABC):
     def collect_experiences(
         self, target_steps: int | None = None, timeout: float | None = None
     ) -> list[Rollout]:
-        """At least `target_steps` steps (if not given, as many as an update wants).
+        """At least `target_steps` steps (by default, as many as an update wants).
 
-        In sync mode all are played now, in order of worker, so that the same seed and weights give
-        the same list. In async mode they are those that have been finished first; workers go on.
+        In sync mode all are played now, and sorted by worker, so that the same seed and weights
+        give the same list. In async mode they are the ones finished first, and workers play on.
         After `timeout` seconds it returns what there is.
         """
         lag = self.agent.version - self.published
@@ -149,11 +149,11 @@ class BaseManager(ABC):
     # -- what is going on ------------------------------------------------------------------------
 
     def shard_states(self) -> list[dict[str, Any]]:
-        """The games of each shard after its newest rollout; shards yet to play have none."""
+        """The games of each shard after its newest rollout; empty before the first."""
         return [self._shards.get(index, {}) for index in range(self.parallel.num_workers)]
 
     def metrics(self) -> dict[str, float]:
-        """What a run records of its workers with every update."""
+        """What a run records about its workers with every update."""
         return worker_metrics(self)
 
     @property

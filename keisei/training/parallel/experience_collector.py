@@ -16,7 +16,7 @@ from keisei.shogi import FinishedGame
 from keisei.training.parallel.messages import RolloutDone
 from keisei.training.parallel.slots import poison, rollout_in
 
-# Tests set it: whoever reads what nobody wrote then sees that it is no number.
+# Tests set it: reading what was never written then gives NaN.
 POISON_SLOTS = bool(os.environ.get("KEISEI_POISON_SLOTS"))
 
 

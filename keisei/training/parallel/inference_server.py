@@ -1,4 +1,4 @@
-"""The process of central inference: answers the positions of all workers in large batches."""
+"""The process of central inference: evaluates the positions of all workers in large batches."""
 
 from __future__ import annotations
 
@@ -108,13 +108,13 @@ class InferenceServer:
         self._status.count(row, 0)
 
     def _positions(self, worker: int, count: int) -> Positions:
-        """What a worker asks about, in the shared memory."""
+        """A worker's request, in shared memory."""
         offsets = self._requests["offsets"][worker, : count + 1]
         legal = self._requests["legal"][worker, : offsets[-1]]
         return Positions(self._requests["observations"][worker, :count], legal, offsets)
 
     def _reply(self, worker: int, number: int, version: int) -> None:
-        with contextlib.suppress(BlockingIOError):  # many answers that nobody reads: it is dead
+        with contextlib.suppress(BlockingIOError):  # a worker that reads no answers is dead
             self._lines[worker].send(NOTE.pack(number, version, 0))
 
 

@@ -39,7 +39,7 @@ def weights_layout(network: nn.Module) -> Layout:
 def pack_weights(
     network: nn.Module, half: bool = False, out: npt.NDArray[np.float32] | None = None
 ) -> npt.NDArray[Any]:
-    """All weights end to end (into `out`), in half precision if they must cross a wire cheaply.
+    """All weights end to end (into `out`), in half precision if they must be small.
 
     >>> pack_weights(nn.Linear(2, 1), half=True).nbytes
     6
@@ -81,7 +81,7 @@ class ModelSynchronizer:
         self.seconds = 0.0
 
     def publish(self, version: int) -> None:
-        """Make the network's weights of now the current ones."""
+        """Make the network's weights the current ones."""
         start = time.perf_counter()
         shared = self.shared
         spare = 1 - int(shared["current"][0])
@@ -132,7 +132,7 @@ class ModelReceiver:
         raise SyncError(f"no whole set of weights could be read within {READ_TIMEOUT:.0f} s")
 
     def _copy(self, current: int, sequence: int) -> bool:
-        """Copy the weights; they are good if nobody wrote to them meanwhile."""
+        """Copy the weights; they are good if nothing was written meanwhile."""
         np.copyto(self._private, self._shared["weights"][current])
         unchanged = int(self._shared["sequence"][current]) == sequence
         return unchanged and _checksum(self._private) == int(self._shared["checksum"][current])

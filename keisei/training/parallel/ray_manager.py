@@ -46,9 +46,9 @@ GROWTH_INTERVAL = 5.0  # seconds between two looks for CPUs that joined the clus
 class RayManager(BaseManager):
     """The workers are actors of a Ray cluster, one for each CPU.
 
-    Ray starts an actor anew when it dies, here or on another node; until it is back the others play
-    on. It goes on with its games as they stood after its last finished rollout. So in sync mode
-    nothing is different for a failure, if the worker is back within `worker_timeout`.
+    Ray restarts an actor that dies, here or on another node; until it is back, the others play on.
+    It continues its games from its last finished rollout. So in sync mode a failure changes
+    nothing, if the worker is back within `worker_timeout`.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class RayManager(BaseManager):
         return min(wanted, cpus)
 
     def _wait_for(self, count: int) -> None:
-        """Wait until so many workers are there; in the end, one is enough."""
+        """Wait for this many workers; after the timeout, one is enough."""
         deadline = time.monotonic() + START_TIMEOUT
         while self._here() < max(count, 1) and time.monotonic() < deadline:
             self._hear(1.0)
@@ -113,7 +113,7 @@ class RayManager(BaseManager):
         return sum(line.is_here for line in self.lines.values())
 
     def _add(self, index: int) -> None:
-        """A new actor. What its constructor needs must survive any node: it is all in the call."""
+        """A new actor. Its arguments are all in the call, so that they survive any node."""
         ray = self._ray
         actor_class = ray.remote(
             num_cpus=1, max_restarts=-1, max_task_retries=0, concurrency_groups={"life": 1}
@@ -150,7 +150,7 @@ class RayManager(BaseManager):
             raise ParallelError("the workers are not running: call start_workers() first")
         version, plan = self.agent.version, UpdatePlan.of(self.parallel, steps)
         deadline = None if timeout is None else time.monotonic() + timeout
-        self._hear(0)  # what was said while the learner learned
+        self._hear(0)  # what arrived while the learner learned
         while True:
             self._look_after()
             self.collector.drop_old(version)
@@ -177,7 +177,7 @@ class RayManager(BaseManager):
         return sorted(line.index for line in self._expected())
 
     def _give_work(self, plan: UpdatePlan) -> None:
-        """By the plan, to those who are here; in async mode each has two rollouts to play."""
+        """By the plan, to workers that are here; in async mode each gets two rollouts to play."""
         is_async = self.parallel.mode == "async"
         enough = -(-plan.steps // plan.rollout_steps) + self.parallel.queue_maxsize
         if is_async and len(self.collector.waiting) >= enough:
@@ -201,7 +201,7 @@ class RayManager(BaseManager):
     # -- hearing from workers ----------------------------------------------------------------------
 
     def _hear(self, timeout: float) -> None:
-        """Wait for the next thing that workers have to say, and take all that was said."""
+        """Wait for the workers' next messages, and handle all that have arrived."""
         waiting: dict[Any, RayLine] = {}
         for line in self.lines.values():
             waiting |= {ref: line for ref in (line.hello, line.asked) if ref is not None}
@@ -239,7 +239,7 @@ class RayManager(BaseManager):
         """A rollout is finished; from now on it counts, once."""
         work = line.work[0]
         done: RolloutDone | None = self._ray.get(work.done)
-        if done is None:  # the actor was started anew between two rollouts
+        if done is None:  # the actor was restarted between two rollouts
             line.work.clear()
             line.fresh = True
             return
@@ -262,7 +262,7 @@ class RayManager(BaseManager):
     # -- failures --------------------------------------------------------------------------------
 
     def _lose(self, line: RayLine, error: Exception) -> None:
-        """A worker failed: what it was playing is dropped, and counted; Ray starts it anew."""
+        """A worker failed: drop and count what it was playing; Ray restarts it."""
         ray = self._ray
         was_here, was_playing = line.is_here, bool(line.work)
         why = describe(error)
@@ -287,7 +287,7 @@ class RayManager(BaseManager):
             line.hello = line.actor.hello.remote()  # answered when it is back
 
     def _look_after(self) -> None:
-        """Ask for signs of life, end who gives none, and use CPUs that have joined."""
+        """Ask for signs of life, end workers that give none, and use CPUs that joined."""
         now, limit = time.monotonic(), self.parallel.worker_timeout
         if not self._here() and all(now - (x.away_since or now) > limit for x in self._lines):
             self._wait_for(1)
@@ -307,7 +307,7 @@ class RayManager(BaseManager):
             self._end_hung(line, silence)
 
     def _end_hung(self, line: RayLine, silence: float) -> None:
-        """End a worker that plays no more; what it was playing will be reported as lost."""
+        """End a worker that hangs; what it was playing will be reported as lost."""
         log.warning("%s gave no sign of life for %.0f s", line.name, silence)
         self._ray.kill(line.actor, no_restart=False)
         line.heard = line.asked_at = time.monotonic()
@@ -322,7 +322,7 @@ class RayManager(BaseManager):
         return list(self.lines.values())
 
     def _grow(self) -> None:
-        """A worker more for every CPU that joined; those whose node has left again go."""
+        """Add a worker for every CPU that joined; remove those whose node has left again."""
         for line in self._lines[self.parallel.num_workers :]:
             if line not in self._expected():
                 self._ray.kill(line.actor)

@@ -36,7 +36,7 @@ class RayWorker:
     """The body of the actor.
 
     It has two threads: Ray runs `collect` in one and `silent_for` in another, so that it gives
-    signs of life while it plays. Games are made by the thread that plays them (rsshogi wants that).
+    signs of life while it plays. The thread that plays games makes them, as rsshogi requires.
     """
 
     def __init__(self, config: AppConfig, index: int, checkpoints: Path | None) -> None:
@@ -54,7 +54,7 @@ class RayWorker:
         self._idle_since = time.monotonic()
 
     def hello(self) -> dict[str, Any]:
-        """Who and where it is; the answer says that it is there."""
+        """Its process, host and versions; the answer says that it is there."""
         import ray
 
         games = self._config.training.parallel.num_envs_per_worker
@@ -84,7 +84,7 @@ class RayWorker:
         """Play rollout `number` of the shard.
 
         `state` is where the games stand before it; without one they stand there already. A worker
-        that was started anew in between knows nothing of them and answers (None, None).
+        that was restarted in between does not have them and answers (None, None).
         """
         torch.set_num_threads(1)  # of the calling thread
         self._status.spent("waiting", self._idle_since)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,18 +18,19 @@ from keisei.training.parallel.messages import RolloutDone
 
 
 class SerialManager(BaseManager):
-    """Plays with the learner's own network, on one thread as workers do: their sums are the same.
+    """Plays with the learner's own network, on one thread as workers do, so that sums are equal.
 
-    The shards are made by the thread that collects, because games belong to the thread that made
-    them; whoever else wants to look at them looks at `shard_states`.
+    The thread that collects makes the shards, because games belong to the thread that made them;
+    other threads look at `shard_states`.
     """
 
+    _playing: Sequence[tuple[SelfPlayShard, Opponent]] = ()  # made by the next collection
+
     def _start(self) -> None:
-        self._collector = ExperienceCollector(self.parallel.max_policy_lag)
-        self._playing: list[tuple[SelfPlayShard, Opponent]] = []
+        self._playing = ()
 
     def shutdown(self) -> None:
-        """There is nobody to stop."""
+        """There is nothing to stop."""
 
     @property
     def is_running(self) -> bool:
@@ -48,14 +50,15 @@ class SerialManager(BaseManager):
         everybody = range(self.parallel.num_workers)
         if not self._playing:
             self._playing = [self._make(index) for index in everybody]
+        collector = ExperienceCollector(self.parallel.max_policy_lag)
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         with one_thread():
-            while wanted := plan.to_begin(everybody, self._collector.tally({})):
+            while wanted := plan.to_begin(everybody, collector.tally({})):
                 if time.monotonic() >= deadline:
                     break
                 for index in wanted:
-                    self._play(index)
-        return self._collector.take(self.agent.version)
+                    collector.accept(index, *self._play(index))
+        return collector.take(self.agent.version)
 
     def _make(self, index: int) -> tuple[SelfPlayShard, Opponent]:
         shard = make_shard(self.config, index)
@@ -63,14 +66,14 @@ class SerialManager(BaseManager):
             shard.load_state_dict(state)
         return shard, Opponent(self.config, index, self._checkpoints)
 
-    def _play(self, index: int) -> None:
+    def _play(self, index: int) -> tuple[RolloutDone, str | None]:
+        """A shard's next rollout, and the kind of its opponent."""
         (shard, opponent), version = self._playing[index], self.agent.version
         rollout = new_rollout(self.config)
         games = shard.collect(self.agent.evaluate, rollout, version, opponent.policy(version))
-        self._shards[index] = shard.state_dict()
-        state = self._shards[index]
+        self._shards[index] = state = shard.state_dict()
         done = RolloutDone(None, version, games, state, shard.scores, rollout=rollout)
-        self._collector.accept(index, done, opponent.kind)
+        return done, opponent.kind
 
     @property
     def workers_here(self) -> int:
@@ -78,7 +81,7 @@ class SerialManager(BaseManager):
         return 0
 
     def get_statistics(self) -> dict[str, Any]:
-        """There are no workers to tell of."""
+        """There are no workers."""
         return {"is_running": False, "workers": {}}
 
     def metrics(self) -> dict[str, float]:

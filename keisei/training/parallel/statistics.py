@@ -1,4 +1,4 @@
-"""What the workers do, in numbers."""
+"""Statistics of the workers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def statistics(supervisor: Supervisor) -> dict[str, Any]:
-    """Everything that the supervisor knows; see docs/parallel.md for what to look at."""
+    """Everything that the supervisor knows; docs/parallel.md says what to look at."""
     communicator, collector = supervisor.communicator, supervisor.collector
     lines = communicator.lines
     return {
@@ -36,7 +36,7 @@ def statistics(supervisor: Supervisor) -> dict[str, Any]:
 
 
 def totals(collector: ExperienceCollector, failures: FailurePolicy) -> dict[str, Any]:
-    """What has been done and lost since the start, wherever the workers are."""
+    """What was played and lost since the start, on any backend."""
     counts, lags = collector.totals, collector.lags
     return {
         "is_running": True,
@@ -77,7 +77,7 @@ def _state(line: WorkerLine) -> str:
 
 
 def memory_of_tree() -> int:
-    """Bytes that this process and all below it use together; what they share counts once."""
+    """Bytes that this process and all below it use together; shared memory counts once."""
     me = psutil.Process()
     total = 0
     for process in [me, *me.children(recursive=True)]:

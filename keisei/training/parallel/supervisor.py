@@ -1,8 +1,8 @@
 """The thread that looks after the workers: gives them work, and replaces those that fail.
 
-It alone talks to the processes. The manager says what it wants (rollouts, workers that leave,
-their number) and waits on `changed` until it is so. So a worker that dies while the learner is
-learning is replaced at once, and nobody waits for anybody without a limit.
+Only it talks to the processes. The manager says what it wants (rollouts, workers that leave, how
+many there are) and waits on `changed` until it is so. A worker that dies while the learner is
+learning is replaced at once, and every wait has a limit.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Supervisor:
         self._thread = threading.Thread(target=self._run, name="keisei-supervisor", daemon=True)
 
     def _allocate(self) -> None:
-        """Take the shared memory and the lines, or say why they cannot be had."""
+        """Allocate shared memory and lines, or say why that failed."""
         try:
             with contextlib.ExitStack() as taken:
                 slots = SharedArrays(slot_layout(self.config, slots_needed(self.parallel)))
@@ -107,12 +107,12 @@ class Supervisor:
                 self._taken = taken.pop_all()
         except OSError as error:
             raise ParallelError(
-                f"the shared memory of the workers could not be made ({error}): use fewer workers "
+                f"the workers' shared memory could not be allocated ({error}): use fewer workers "
                 "or games, or give the process more memory or file descriptors"
             ) from error
 
     def _take_lines(self, taken: contextlib.ExitStack) -> None:
-        """What central inference needs: memory for requests, and a line to each worker."""
+        """Allocate what central inference needs: memory for requests, a line to each worker."""
         requests = SharedArrays(request_layout(self.config, self.capacity))
         taken.callback(requests.close)
         self._descriptors["requests"] = [requests.fd]
@@ -135,14 +135,14 @@ class Supervisor:
         self._taken.close()
 
     def raise_error(self) -> None:
-        """Raise what made the workers fail for good, if they did."""
+        """Raise the error that ended the workers for good, if there was one."""
         if self._error is not None:
             raise self._error
 
     # -- what the manager wants ------------------------------------------------------------------
 
     def publish(self, version: int) -> None:
-        """Give workers the agent's weights of now, with their next rollout."""
+        """Give workers the agent's current weights with their next rollout."""
         self.synchronizer.publish(version)
         if not self.parallel.use_shared_memory:
             self._packed = pack_weights(self._agent.network, self.parallel.compression_enabled)
@@ -165,7 +165,7 @@ class Supervisor:
         return not self.plan or self.plan.is_met(self.playing, self.tally())
 
     def pause(self, line: WorkerLine, paused: bool) -> None:
-        """Give a worker (and whoever takes its place) no more work, or work again."""
+        """Give a worker (or its replacement) no more work, or work again."""
         line.paused = paused
         (self._paused.add if paused else self._paused.discard)(line.index)
 
@@ -198,7 +198,7 @@ class Supervisor:
                 self.changed.notify_all()
 
     def _have_workers(self) -> None:
-        """Bring the workers that there are to those that are wanted."""
+        """Start missing workers, and let those leave that are not wanted."""
         if self.is_central and INFERENCE not in self.communicator.lines:
             self._start(INFERENCE)
         for index in range(self.num_workers):
@@ -236,7 +236,7 @@ class Supervisor:
         self.communicator.lines[index] = line
 
     def _give_work(self) -> None:
-        """A slot to fill for each worker that waits and is wanted to play."""
+        """Give a slot to each idle worker that should play."""
         wanted = self._to_begin()
         for line in self.communicator.workers:
             if not line.is_idle or line.index not in wanted:
@@ -311,10 +311,10 @@ class Supervisor:
                 self._replace(line, f"no sign of life for {silence:.0f} s")
 
     def _replace(self, line: WorkerLine, why: str | None) -> None:
-        """A process failed: its unfinished rollout is dropped, and another begins it again.
+        """A process failed: drop its unfinished rollout, and start another that plays it again.
 
-        It goes on with the games as they stood after the last finished rollout, so that in sync
-        mode nothing is different for the failure. Games that fail twice are given up.
+        The games continue from their last finished rollout, so in sync mode a failure changes
+        nothing. Games that fail twice are given up.
         """
         code = self.communicator.end(line, timeout=0 if why else 0.5)
         why = why or describe_exit(code)

@@ -1,7 +1,7 @@
 """The manager's line to each of its processes: the process, and a pipe for small messages.
 
-Every process has a pipe of its own and nothing is shared between them, no queue and no lock. So one
-that is killed in the middle of anything can hold nobody up: its pipe just ends.
+Every process has its own pipe, and they share nothing: no queue and no lock. So one that is killed
+in the middle of anything cannot hold up the others: its pipe just ends.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class WorkerCommunicator:
         return messages
 
     def get_queue_info(self) -> dict[str, int]:
-        """How much is on its way: slots being filled, and workers by state."""
+        """Slots being filled, and workers by state."""
         workers = self.workers
         return {
             "workers": len(workers),
