@@ -92,14 +92,11 @@ class Run:
             tried = " and ".join(dict.fromkeys(str(path) for path in candidates))
             raise RunError(f"there is no run {str(path_or_name)!r}: looked for the folder {tried}")
         run = cls(folder)
-        missing = []
-        if not run.config_path.is_file():
-            missing.append(run.config_path.name)
-        if not run.checkpoints_dir.is_dir():
-            missing.append(f"{run.checkpoints_dir.name}/")
+        missing = [
+            path.name for path in (run.config_path, run.checkpoints_dir) if not path.exists()
+        ]
         if missing:
-            verb = "is" if len(missing) == 1 else "are"
-            raise RunError(f"{folder} is not a run: {' and '.join(missing)} {verb} missing")
+            raise RunError(f"{folder} is not a run: it has no {' and no '.join(missing)}")
         run._check_kind(str(path_or_name), of_world)
         return run
 

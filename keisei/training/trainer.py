@@ -152,16 +152,13 @@ class Trainer:
         The seeds follow from the step alone, and nothing of the run's random state is used: a run
         is the same whether it is evaluated or not.
         """
-        seed = self.config.env.seed * 1_000_003 + self.progress.steps
+        env, evaluation = self.config.env, self.config.evaluation
+        seed = env.seed * 1_000_003 + self.progress.steps
         results = []
-        for name in self.config.evaluation.opponents:
-            me = PolicyPlayer(
-                self.agent.evaluate, self.run.name, seed, self.config.evaluation.temperature
-            )
-            opponent = OPPONENTS[name](seed + 1)
-            results.append(
-                play_match(me, opponent, games, seed=seed, move_limit=self.config.env.move_limit)
-            )
+        for name in evaluation.opponents:
+            me = PolicyPlayer(self.agent.evaluate, self.run.name, seed, evaluation.temperature)
+            other = OPPONENTS[name](seed + 1)
+            results.append(play_match(me, other, games, seed=seed, move_limit=env.move_limit))
         return results
 
     # -- stop and go on ------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from keisei.core.learner import Learner
 from keisei.core.rollout import Rollout
 from keisei.core.runtime import share_cores
 from keisei.runs.trace import Trace
+from keisei.selfplay.opponents import opponent_of_shard
 from keisei.selfplay.plan import ParallelError
 from keisei.shogi import FinishedGame
 from keisei.training.parallel.experience_collector import Finished
@@ -138,8 +139,8 @@ class BaseManager(ABC):
         self.collected_from = [one.worker for one in taken]
         self.opponent_scores = {}
         for one in taken:
-            if one.opponent:
-                self.opponent_scores.setdefault(one.opponent, []).extend(one.scores)
+            if opponent := opponent_of_shard(self.config, one.worker):
+                self.opponent_scores.setdefault(opponent, []).extend(one.scores)
         return [one.rollout for one in taken]
 
     @abstractmethod

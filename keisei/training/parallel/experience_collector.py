@@ -29,7 +29,6 @@ class Finished:
     slot: int | None  # None: it has been copied out of its slot
     rollout: Rollout
     games: list[FinishedGame]
-    opponent: str | None
     scores: list[float]
 
 
@@ -58,7 +57,7 @@ class ExperienceCollector:
             poison(self.slots, slot)
         return slot
 
-    def accept(self, worker: int, done: RolloutDone, opponent: str | None) -> None:
+    def accept(self, worker: int, done: RolloutDone) -> None:
         """A slot is full; from now on its rollout counts."""
         rollout = done.rollout
         if rollout is None:
@@ -70,7 +69,7 @@ class ExperienceCollector:
             rollout.version = done.version
         number = sum(one.worker == worker for one in self.waiting)
         self.waiting.append(
-            Finished(worker, number, done.slot, rollout, done.finished, opponent, done.scores)
+            Finished(worker, number, done.slot, rollout, done.finished, done.scores)
         )
         self.totals["rollouts"] += 1
         self.totals["steps"] += rollout.num_steps

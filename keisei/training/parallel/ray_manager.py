@@ -256,8 +256,7 @@ class RayManager(BaseManager):
         self.failures.finished(line.index)
         self._shards[line.index] = done.shard
         self.totals["rollout_bytes"] += rollout.nbytes
-        opponent = opponent_of_shard(self.config, line.index)
-        self.collector.accept(line.index, replace(done, rollout=rollout), opponent)
+        self.collector.accept(line.index, replace(done, rollout=rollout))
 
     # -- failures --------------------------------------------------------------------------------
 

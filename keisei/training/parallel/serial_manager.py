@@ -57,7 +57,7 @@ class SerialManager(BaseManager):
                 if time.monotonic() >= deadline:
                     break
                 for index in wanted:
-                    collector.accept(index, *self._play(index))
+                    collector.accept(index, self._play(index))
         return collector.take(self.agent.version)
 
     def _make(self, index: int) -> tuple[SelfPlayShard, Opponent]:
@@ -66,14 +66,12 @@ class SerialManager(BaseManager):
             shard.load_state_dict(state)
         return shard, Opponent(self.config, index, self._checkpoints)
 
-    def _play(self, index: int) -> tuple[RolloutDone, str | None]:
-        """A shard's next rollout, and the kind of its opponent."""
+    def _play(self, index: int) -> RolloutDone:
         (shard, opponent), version = self._playing[index], self.agent.version
         rollout = new_rollout(self.config)
         games = shard.collect(self.agent.evaluate, rollout, version, opponent.policy(version))
         self._shards[index] = state = shard.state_dict()
-        done = RolloutDone(None, version, games, state, shard.scores, rollout=rollout)
-        return done, opponent.kind
+        return RolloutDone(None, version, games, state, shard.scores, rollout=rollout)
 
     @property
     def workers_here(self) -> int:

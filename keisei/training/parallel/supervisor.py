@@ -22,7 +22,6 @@ from keisei.errors import KeiseiError
 from keisei.processes.line import describe_exit
 from keisei.processes.shared_memory import SharedArrays
 from keisei.runs.trace import Trace
-from keisei.selfplay.opponents import opponent_of_shard
 from keisei.selfplay.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
 from keisei.training.parallel.base_manager import START_TIMEOUT
 from keisei.training.parallel.central_policy import request_layout
@@ -295,7 +294,7 @@ class Supervisor:
         line.games += len(done.finished)
         self.failures.finished(line.index)
         self.shards[line.index] = done.shard
-        self.collector.accept(line.index, done, opponent_of_shard(self.config, line.index))
+        self.collector.accept(line.index, done)
         self.collector.drop_old(self._agent.version)
         for name, start, end in done.spans:
             self._trace.add(line.name, name, start, end)
