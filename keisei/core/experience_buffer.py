@@ -15,6 +15,8 @@ from keisei.core.gae import Floats, zero_sum_gae
 from keisei.core.policy import take_segments
 from keisei.core.rollout import Rollout, empty_rollout
 
+NONE: Floats = np.empty(0, dtype=np.float32)
+
 
 class Batch(NamedTuple):
     """B steps to learn from; `legal` and `offsets` as in `VectorShogi`."""
@@ -27,6 +29,7 @@ class Batch(NamedTuple):
     values: Floats
     advantages: Floats
     returns: Floats
+    improved: Floats  # [sum], or empty
 
 
 class ExperienceBuffer:
@@ -131,6 +134,7 @@ class ExperienceBuffer:
             values[:, 0],
             np.concatenate([advantages.ravel() for advantages, _ in estimates]),
             np.concatenate([returns.ravel() for _, returns in estimates]),
+            np.concatenate([r.improved for r in self.rollouts]),
         )
         learned = np.concatenate([r.learned.ravel() for r in self.rollouts])
         if not learned.all():  # an opponent's moves served the estimates, and have done their part
@@ -166,6 +170,7 @@ class ExperienceBuffer:
             every.values[rows],
             every.advantages[rows],
             every.returns[rows],
+            take_segments(every.improved, every.offsets, rows)[0] if len(every.improved) else NONE,
         )
 
     def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:

@@ -6,7 +6,7 @@ The softmax is taken over them alone, so an illegal action has no probability at
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,8 @@ import torch
 from keisei.core.neural_network import ActorCriticResTower
 from keisei.core.runtime import Forward
 from keisei.shogi import features
+
+Number = TypeVar("Number", np.int16, np.float32)
 
 
 class Evaluation(NamedTuple):
@@ -74,8 +76,8 @@ def segment_rows(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def take_segments(
-    flat: npt.NDArray[np.int16], offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.integer]
-) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int64]]:
+    flat: npt.NDArray[Number], offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.integer]
+) -> tuple[npt.NDArray[Number], npt.NDArray[np.int64]]:
     """The segments `rows`, end to end in that order, with their own offsets.
 
     >>> take_segments(np.array([7, 8, 9], np.int16), np.array([0, 2, 3]), np.array([1, 0]))

@@ -149,8 +149,8 @@ class _Match:
 
     def play(self) -> MatchResult:
         board, begin = self._board, time.perf_counter()
-        for row in range(board.num_games):
-            self._begin(row)
+        for place in range(board.num_games):
+            self._begin(place)
         while self._going.any() or self._waiting:
             actions = board.random_actions()  # where a game is over, what is played does not count
             in_opening = board.move_counts < self._opening_lengths

@@ -79,7 +79,7 @@ class Search:
         if nodes is None and seconds is None and stop is None:
             raise ValueError("give nodes, seconds or stop: else the search never ends")
         end = math.inf if seconds is None else time.monotonic() + seconds
-        self._expand_roots(trees)
+        self.expand(trees)
         goals = [math.inf if nodes is None else tree.root.visits + nodes for tree in trees]
         while True:
             leaves: list[Leaf] = []
@@ -92,12 +92,13 @@ class Search:
                     leaves += tree.gather(count, self.settings.exploration)
             if not searching:
                 return
-            self._evaluate(leaves)
+            self.evaluate(leaves)
             if time.monotonic() >= end or (stop is not None and stop()):
                 return
 
-    def _expand_roots(self, trees: Sequence[Tree]) -> None:
-        self._evaluate(
+    def expand(self, trees: Sequence[Tree]) -> None:
+        """Let the network see the roots that it has not seen."""
+        self.evaluate(
             [leaf for tree in trees if not tree.root.expanded for leaf in tree.gather(1, 0)]
         )
         if self.settings.noise:
@@ -114,7 +115,7 @@ class Search:
             visits[index] = child.visits
         root.pull = root.priors / (1 + visits)
 
-    def _evaluate(self, leaves: list[Leaf]) -> None:
+    def evaluate(self, leaves: list[Leaf]) -> None:
         """Show the leaves to the network, and end their visits with what it says."""
         if not leaves:
             return
@@ -145,7 +146,7 @@ class Search:
             leaf.node.observation = observations[row].copy()
             own = slice(offsets[row], offsets[row + 1])
             leaf.node.actions = legal[own].copy()
-            leaf.node.expand(priors[own].copy(), value - self.settings.first_worth)
+            leaf.node.expand(priors[own].copy(), value, self.settings.first_worth)
             finish(leaf.path, value)
 
     def report(self, tree: Tree) -> Report:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from rsshogi.core import Move
 
 from keisei.search.node import Node
-from keisei.shogi import ShogiGame, features
+from keisei.shogi import ShogiGame, VectorShogi, features
 from keisei.shogi.rules import handicap_bonus, judge, new_board
 
 Path = list[tuple[Node, int]]
@@ -45,6 +45,18 @@ class Tree:
         self._move_limit = move_limit
         self._set_up(start_sfen, list(moves))
 
+    @classmethod
+    def of_game(cls, games: VectorShogi, row: int) -> Tree:
+        """The tree of a game that is played there, on its very board: until its next move."""
+        tree = cls.__new__(cls)
+        tree._start, tree._moves = "", []
+        tree._move_limit = games.move_limit
+        tree._played = int(games.move_counts[row])
+        tree._bonus = games.bonus_of(row)
+        tree._board = games.board(row)
+        tree._make_root(games.observations[row].copy())
+        return tree
+
     def _set_up(self, start_sfen: str, moves: list[str]) -> None:
         game = ShogiGame.from_moves(start_sfen, moves, move_limit=self._move_limit)
         self._start, self._moves = start_sfen, moves
@@ -52,11 +64,15 @@ class Tree:
         self._board = new_board(start_sfen)
         for usi in moves:
             self._board.apply_move(Move.from_usi(usi))
+        self._played = len(moves)
+        self._make_root(game.observation())
+
+    def _make_root(self, observation: features.Observations) -> None:
         legal = self._board.legal_moves()
         self.root = Node()
         self.root.moves = _bits(legal)
         # The root is searched even where our rules end the game: whoever asks plays on.
-        self.root.observation = game.observation()
+        self.root.observation = observation
         self.root.mate = None if legal else 0
         self._find_mate(self.root)
 
@@ -75,7 +91,7 @@ class Tree:
             return
         for usi in moves[known:]:
             self._board.apply_move(Move.from_usi(usi))
-        self._moves = list(moves)
+        self._moves, self._played = list(moves), len(moves)
         self.root = root
 
     def _below(self, moves: Sequence[str]) -> Node | None:
@@ -92,6 +108,12 @@ class Tree:
         """A move of a node in USI notation."""
         return Move(int(node.moves[index])).to_usi()
 
+    def winning_move(self) -> int:
+        """The number of the root's move that is proven to win."""
+        if self.root.mating_move is None:
+            return self.root.best()
+        return int(np.flatnonzero(self.root.moves == self.root.mating_move)[0])
+
     def gather(self, count: int, exploration: float) -> list[Leaf]:
         """Up to `count` visits from the root; the leaves that the network must see to end them.
 
@@ -105,22 +127,34 @@ class Tree:
             if self.root.mate is not None:
                 break
             path, node = self._descend(exploration)
-            if node.end_value is None:
-                if node.moves.size:  # looked at before in this very gathering
-                    cancel(path)
-                    break
-                leaf = self._look(node, path)
-                if leaf is not None:
-                    leaves.append(leaf)
-                    continue
-            end_value = node.end_value
-            assert end_value is not None
-            finish(path, end_value)
+            if node.end_value is None and node.moves.size:  # already among the leaves
+                cancel(path)
+                break
+            leaves += self._reach(path, node)
         return leaves
 
-    def _descend(self, exploration: float) -> tuple[Path, Node]:
-        node, path = self.root, []
+    def visit(self, index: int, exploration: float) -> list[Leaf]:
+        """One visit to a move of the root, which is expanded; the leaf to be seen, if any."""
+        return self._reach(*self._descend(exploration, index))
+
+    def _reach(self, path: Path, node: Node) -> list[Leaf]:
+        """End a visit where the game's result is known; else here is the leaf."""
+        leaf = self._look(node, path) if node.end_value is None else None
+        if leaf is not None:
+            return [leaf]
+        end_value = node.end_value
+        assert end_value is not None
+        finish(path, end_value)
+        return []
+
+    def _descend(self, exploration: float, first: int | None = None) -> tuple[Path, Node]:
+        """Choose moves down to a node that is new or proven, beginning with `first` if given."""
+        node: Node = self.root
+        path: Path = []
         node.visits += 1
+        if first is not None:
+            path.append((node, first))
+            node = node.start_visit(first)
         while node.open_moves >= 0 and node.mate is None:  # expanded, and nothing is proven
             index = node.choose(exploration)
             path.append((node, index))
@@ -166,7 +200,7 @@ class Tree:
         repetitions = 0
         if board.is_repetition(1):
             repetitions = 1 + board.is_repetition(2) + board.is_repetition(3)
-        played = len(self._moves) + len(path)
+        played = self._played + len(path)
         white = not board.turn.is_black()
         return Leaf(node, path, played, white, board.is_in_check(), repetitions, self._bonus)
 

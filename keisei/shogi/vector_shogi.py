@@ -153,6 +153,14 @@ class VectorShogi:
         """One of the games, as it stands now, with its moves."""
         return ShogiGame.from_moves(*self.moves_of(index), move_limit=self.move_limit)
 
+    def board(self, index: int) -> Board:
+        """The board of one of the games: whoever plays on it must take back what was played."""
+        return self._boards[index]
+
+    def bonus_of(self, index: int) -> int:
+        """Points for declaring that White has for the pieces given as a handicap in this game."""
+        return int(self._start_bonus[self._starts[index]])
+
     # -- what is done ------------------------------------------------------------------------
 
     def random_actions(self) -> npt.NDArray[np.int64]:

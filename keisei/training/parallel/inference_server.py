@@ -114,7 +114,7 @@ class InferenceServer:
             part[worker]["values"][:count] = seen.values[row : row + count]
             at, row = at + ends[worker], row + count
             self._reply(worker, number, version)
-        self._status.count(len(observations), 0)
+        self._status.count(evaluations=len(observations))
 
     def _reply(self, worker: int, number: int, version: int) -> None:
         with contextlib.suppress(BlockingIOError):  # many answers that nobody reads: it is dead
