@@ -10,9 +10,8 @@ from torch import Tensor
 
 from keisei.core.experience_buffer import Batch, ExperienceBuffer
 from keisei.core.learner import Learner, Metrics, left, mean_metrics
-from keisei.core.policy import segment_rows
 from keisei.core.rollout import Rollout
-from keisei.shogi import features
+from keisei.shogi import Positions
 from keisei.shogi.mirror import MIRRORED_ACTION, mirrored
 
 
@@ -51,11 +50,10 @@ class GumbelLearner(Learner):
         return {name: float(value) for name, value in metrics.items()}
 
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        planes = torch.from_numpy(features.planes(batch.observations)).to(self.device)
         improved = torch.from_numpy(batch.improved).to(self.device)
         returns = torch.from_numpy(batch.returns).to(self.device).clamp(-1, 1)
-        policy, values = self.network(planes)
-        log_probs = self.log_probs(policy, batch)
+        policy, values = self.network(self.network.planes(batch.positions.observations))
+        log_probs = self.log_probs(policy, batch.positions)
         count = len(batch.actions)
         policy_loss = -(improved * log_probs).sum() / count
         value_loss = (values.float() - returns).square().mean()
@@ -74,8 +72,9 @@ class GumbelLearner(Learner):
 def mirror_some(batch: Batch, rng: np.random.Generator) -> Batch:
     """The batch with half of its positions, drawn at random, mirrored with their moves."""
     turned = rng.random(len(batch.actions)) < 0.5
-    observations = batch.observations.copy()
+    old = batch.positions
+    observations = old.observations.copy()
     observations[turned] = mirrored(observations[turned])
-    legal = np.where(turned[segment_rows(batch.offsets)], MIRRORED_ACTION[batch.legal], batch.legal)
+    legal = np.where(turned[old.rows()], MIRRORED_ACTION[old.legal], old.legal)
     actions = np.where(turned, MIRRORED_ACTION[batch.actions], batch.actions)
-    return batch._replace(observations=observations, legal=legal, actions=actions)
+    return batch._replace(positions=Positions(observations, legal, old.offsets), actions=actions)

@@ -19,12 +19,11 @@ import torch
 from torch import Tensor
 
 from keisei.config_schema import LEARNERS, AppConfig, ModelConfig
-from keisei.core.experience_buffer import Batch
 from keisei.core.neural_network import PRESETS, ActorCriticResTower
-from keisei.core.policy import Evaluation, evaluate, sample, segment_rows
+from keisei.core.policy import Evaluation, evaluate, sample
 from keisei.core.rollout import Rollout
 from keisei.errors import KeiseiError
-from keisei.shogi import features
+from keisei.shogi import Positions, features
 
 Metrics = dict[str, float]
 
@@ -102,12 +101,12 @@ class Learner(ABC):
         used again afterwards: keep copies of what is needed later.
         """
 
-    def log_probs(self, policy: Tensor, batch: Batch) -> Tensor:
-        """Log-probabilities of the batch's legal actions, from the policy head's output."""
-        rows = torch.from_numpy(segment_rows(batch.offsets)).to(self.device)
-        legal = torch.from_numpy(batch.legal.astype(np.int64)).to(self.device)
+    def log_probs(self, policy: Tensor, positions: Positions) -> Tensor:
+        """Log-probabilities of the positions' legal actions, from the policy head's output."""
+        rows = torch.from_numpy(positions.rows()).to(self.device)
+        legal = torch.from_numpy(positions.legal.astype(np.int64)).to(self.device)
         scores = self.network.scores(policy, rows, legal).float()
-        count = len(batch.actions)
+        count = len(positions)
         top = scores.new_full((count,), -torch.inf).scatter_reduce(0, rows, scores.detach(), "amax")
         log_probs = scores - top[rows]
         total = scores.new_zeros(count).index_add(0, rows, log_probs.exp())
@@ -162,49 +161,30 @@ class Learner(ABC):
 
     # -- playing -----------------------------------------------------------------------------
 
-    def evaluate(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> Evaluation:
+    def evaluate(self, positions: Positions) -> Evaluation:
         """Log-probabilities of the legal actions, and values: a `Policy` for shards."""
         with self.precision():
-            return evaluate(self.network, observations, legal, offsets, self.device)
+            return evaluate(self.network, positions)
 
-    def evaluate_average(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> Evaluation:
+    def evaluate_average(self, positions: Positions) -> Evaluation:
         """The same by the averaged weights, where they are kept: what plays matches."""
-        network = self.network if self.average is None else self.average
         with self.precision():
-            return evaluate(network, observations, legal, offsets, self.device)
+            return evaluate(self.average or self.network, positions)
 
     def select_actions(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-        uniforms: npt.NDArray[np.float64],
+        self, positions: Positions, uniforms: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Actions drawn from the policy with these random numbers, their log-probs, and values."""
-        seen = self.evaluate(observations, legal, offsets)
-        picks = sample(seen.log_probs, offsets, uniforms)
-        return legal[picks], seen.log_probs[picks], seen.values
+        seen = self.evaluate(positions)
+        picks = sample(seen.log_probs, positions.offsets, uniforms)
+        return positions.legal[picks], seen.log_probs[picks], seen.values
 
     def select_action(
         self, observation: features.Observations, legal: npt.NDArray[np.integer]
     ) -> tuple[int, float, float]:
         """An action for one position, its log-probability, and the position's value."""
-        actions, log_probs, values = self.select_actions(
-            observation[None],
-            legal.astype(np.int16),
-            np.array([0, len(legal)]),
-            self.rng.random(1),
-        )
+        positions = Positions.of([observation], [legal])
+        actions, log_probs, values = self.select_actions(positions, self.rng.random(1))
         return int(actions[0]), float(log_probs[0]), float(values[0])
 
     def precision(self) -> Any:

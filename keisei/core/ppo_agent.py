@@ -10,9 +10,7 @@ from torch import Tensor
 
 from keisei.core.experience_buffer import Batch, ExperienceBuffer
 from keisei.core.learner import Learner, Metrics, left, mean_metrics
-from keisei.core.policy import segment_rows
 from keisei.core.rollout import Rollout
-from keisei.shogi import features
 
 
 class PPOAgent(Learner):
@@ -67,12 +65,11 @@ class PPOAgent(Learner):
 
     def _loss(self, batch: Batch, entropy_coef: float) -> tuple[Tensor, dict[str, Tensor]]:
         settings = self.config.training
-        planes = torch.from_numpy(features.planes(batch.observations)).to(self.device)
         old_log_probs, old_values, advantages, returns = (
             torch.from_numpy(column).to(self.device)
             for column in (batch.log_probs, batch.values, batch.advantages, batch.returns)
         )
-        policy, values = self.network(planes)
+        policy, values = self.network(self.network.planes(batch.positions.observations))
         log_probs, entropy = self._log_probs(policy, batch)
         if settings.normalize_advantages and len(advantages) > 1:
             advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
@@ -96,11 +93,10 @@ class PPOAgent(Learner):
 
     def _log_probs(self, policy: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Log-probabilities of the batch's actions among the legal ones, and the mean entropy."""
-        log_probs = self.log_probs(policy, batch)
-        rows = segment_rows(batch.offsets)
-        played = torch.from_numpy(np.flatnonzero(batch.legal == batch.actions[rows]))
-        entropy = -(log_probs.exp() * log_probs).sum() / len(batch.actions)
-        return log_probs[played.to(self.device)], entropy
+        log_probs, positions = self.log_probs(policy, batch.positions), batch.positions
+        played = np.flatnonzero(positions.legal == batch.actions[positions.rows()])
+        entropy = -(log_probs.exp() * log_probs).sum() / len(positions)
+        return log_probs[torch.from_numpy(played).to(self.device)], entropy
 
     def _value_loss(self, values: Tensor, old: Tensor, returns: Tensor) -> Tensor:
         error = (values - returns).square()

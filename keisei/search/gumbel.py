@@ -74,12 +74,11 @@ class GumbelSearch:
                         leaves += root.tree.visit(index, self._search.settings.exploration)
             self._search.evaluate(leaves)
             going = still_going
-        _, offsets = games.legal_actions()
         results = [root.result() for root in roots]
         return Improved(
             np.concatenate([policy for policy, _, _ in results]),
             np.array([value for _, value, _ in results], dtype=np.float32),
-            offsets[:-1] + np.array([pick for _, _, pick in results]),
+            games.positions.offsets[:-1] + np.array([pick for _, _, pick in results]),
         )
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
-from rsshogi.core import Move
 
 from keisei.search.node import Node
 from keisei.shogi import ShogiGame, VectorShogi, features
-from keisei.shogi.rules import handicap_bonus, judge, new_board
+from keisei.shogi.actions import move_to_usi, usi_to_move
+from keisei.shogi.rules import handicap_bonus
+from keisei.shogi.search_board import SearchBoard
 
 Path = list[tuple[Node, int]]
 
@@ -53,7 +53,7 @@ class Tree:
         tree._move_limit = games.move_limit
         tree._played = int(games.move_counts[row])
         tree._bonus = games.bonus_of(row)
-        tree._board = games.board(row)
+        tree._board = games.search_board(row)
         tree._make_root(games.observations[row].copy())
         return tree
 
@@ -61,19 +61,16 @@ class Tree:
         game = ShogiGame.from_moves(start_sfen, moves, move_limit=self._move_limit)
         self._start, self._moves = start_sfen, moves
         self._bonus = handicap_bonus(game.start_sfen)
-        self._board = new_board(start_sfen)
-        for usi in moves:
-            self._board.apply_move(Move.from_usi(usi))
+        self._board = SearchBoard(start_sfen, moves)
         self._played = len(moves)
         self._make_root(game.observation())
 
     def _make_root(self, observation: features.Observations) -> None:
-        legal = self._board.legal_moves()
         self.root = Node()
-        self.root.moves = _bits(legal)
+        self.root.moves = self._board.legal_moves()
         # The root is searched even where our rules end the game: whoever asks plays on.
         self.root.observation = observation
-        self.root.mate = None if legal else 0
+        self.root.mate = None if self.root.moves.size else 0
         self._find_mate(self.root)
 
     def set_position(self, start_sfen: str, moves: Sequence[str]) -> None:
@@ -90,7 +87,7 @@ class Tree:
             self._set_up(start_sfen, list(moves))
             return
         for usi in moves[known:]:
-            self._board.apply_move(Move.from_usi(usi))
+            self._board.push(usi_to_move(usi))
         self._moves, self._played = list(moves), len(moves)
         self.root = root
 
@@ -100,13 +97,13 @@ class Tree:
         for usi in moves:
             if node is None:
                 return None
-            found = np.flatnonzero(node.moves == int(Move.from_usi(usi)))
+            found = np.flatnonzero(node.moves == usi_to_move(usi))
             node = node.children.get(int(found[0])) if found.size else None
         return node
 
     def usi(self, node: Node, index: int) -> str:
         """A move of a node in USI notation."""
-        return Move(int(node.moves[index])).to_usi()
+        return move_to_usi(int(node.moves[index]))
 
     def winning_move(self) -> int:
         """The number of the root's move that is proven to win."""
@@ -163,26 +160,23 @@ class Tree:
 
     def _look(self, node: Node, path: Path) -> Leaf | None:
         """Play the moves of the path and see whether the game is over; if not, here is the leaf."""
-        board = self._board
         for parent, index in path:
-            board.apply_move(Move(int(parent.moves[index])))
+            self._board.push(int(parent.moves[index]))
         leaf = self._read_board(node, path)
         for _ in path:
-            board.pop()
+            self._board.pop()
         return leaf
 
     def _read_board(self, node: Node, path: Path) -> Leaf | None:
-        board = self._board
-        legal = board.legal_moves()
-        node.moves = _bits(legal)
+        node.moves = self._board.legal_moves()
+        can_move = node.moves.size > 0
         leaf = self._leaf(node, path)
         at_limit = self._move_limit is not None and leaf.played >= self._move_limit
-        if not legal or at_limit or leaf.repetitions == 3:
-            # Declaration is looked for later, for all leaves at once: these zeros cannot declare.
-            nothing = np.zeros(features.OBSERVATION_BYTES, dtype=np.uint8)
-            outcome = judge(board, legal, nothing, at_limit, self._bonus)
+        if not can_move or at_limit or leaf.repetitions == 3:
+            # Declaration is looked for later, for all leaves at once.
+            outcome = self._board.outcome(can_move, at_limit)
             if outcome is not None:
-                mover = "black" if board.turn.is_black() else "white"
+                mover = "white" if leaf.white else "black"
                 node.drawn = outcome.winner is None
                 if outcome.winner is not None:
                     node.mate = 1 if outcome.winner == mover else 0
@@ -191,23 +185,14 @@ class Tree:
         return leaf if node.mate is None else None
 
     def _find_mate(self, node: Node) -> None:
-        mating = self._board.solve_mate_in_one()
-        if mating is not None:
-            node.mate, node.mating_move = 1, int(mating) & 0xFFFF
+        node.mating_move = self._board.mate_in_one()
+        if node.mating_move is not None:
+            node.mate = 1
 
     def _leaf(self, node: Node, path: Path) -> Leaf:
         board = self._board
-        repetitions = 0
-        if board.is_repetition(1):
-            repetitions = 1 + board.is_repetition(2) + board.is_repetition(3)
         played = self._played + len(path)
-        white = not board.turn.is_black()
-        return Leaf(node, path, played, white, board.is_in_check(), repetitions, self._bonus)
-
-
-def _bits(legal: Sequence[Move]) -> npt.NDArray[np.uint16]:
-    """Moves as 16 bits, which are their hash (see `VectorShogi`)."""
-    return np.fromiter(map(hash, legal), dtype=np.uint16, count=len(legal))
+        return Leaf(node, path, played, board.white, board.in_check, board.repetitions, self._bonus)
 
 
 def finish(path: Path, value: float) -> None:

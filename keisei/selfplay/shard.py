@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.config_schema import AppConfig
-from keisei.core.policy import Policy, sample, segment_rows, take_segments
+from keisei.core.policy import Policy, sample
 from keisei.core.rollout import Rollout, empty_rollout
 from keisei.search.gumbel import GumbelSearch, GumbelSettings
 from keisei.shogi import FinishedGame, VectorShogi, features
@@ -81,13 +81,12 @@ class SelfPlayShard:
         self.scores = []
         finished, end = [], 0
         for t in range(len(rollout.actions)):
-            legal, offsets = games.legal_actions()
-            chosen = choose()
+            positions, chosen = games.positions, choose()
             rollout.learned[t] = chosen.learned
             rollout.observations[t] = games.observations
-            rollout.legal_offsets[t * count : (t + 1) * count + 1] = end + offsets
-            end = rollout.add_legal(end, legal, chosen.improved)
-            rollout.actions[t] = actions = legal[chosen.picks]
+            rollout.legal_offsets[t * count : (t + 1) * count + 1] = end + positions.offsets
+            end = rollout.add_legal(end, positions.legal, chosen.improved)
+            rollout.actions[t] = actions = positions.legal[chosen.picks]
             rollout.log_probs[t] = chosen.log_probs
             rollout.values[t] = chosen.values
             result = games.step(actions)
@@ -99,7 +98,7 @@ class SelfPlayShard:
             if opponent:
                 self._change_sides(result.finished)
         rollout.cut_legal(end)
-        rollout.last_values[:] = policy(games.observations, *games.legal_actions()).values
+        rollout.last_values[:] = policy(games.positions).values
         rollout.version = version
         return finished
 
@@ -108,13 +107,12 @@ class SelfPlayShard:
         games = self.games
 
         def choose() -> Chosen:
-            legal, offsets = games.legal_actions()
-            seen = policy(games.observations, legal, offsets)
+            seen = policy(games.positions)
             log_probs, mine = seen.log_probs, ALL
             if opponent:
                 mine = games.observations[:, features.SIDE] == self.sides
                 log_probs = self._with_replies(log_probs, opponent, np.flatnonzero(~mine))
-            picks = sample(log_probs, offsets, games.streams.uniform())
+            picks = sample(log_probs, games.positions.offsets, games.streams.uniform())
             return Chosen(picks, log_probs[picks], seen.values, mine)
 
         return choose
@@ -139,11 +137,9 @@ class SelfPlayShard:
         """The log-probabilities with the opponent's own in the games where it moves."""
         if not len(games):
             return log_probs
-        legal, offsets = self.games.legal_actions()
-        theirs, their_offsets = take_segments(legal, offsets, games)
-        reply = opponent(self.games.observations[games], theirs, their_offsets)
+        positions = self.games.positions
         both = log_probs.copy()
-        both[np.isin(segment_rows(offsets), games)] = reply.log_probs
+        both[np.isin(positions.rows(), games)] = opponent(positions.take(games)).log_probs
         return both
 
     def _change_sides(self, finished: Sequence[FinishedGame]) -> None:

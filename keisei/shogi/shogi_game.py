@@ -27,6 +27,7 @@ from keisei.shogi.rules import (
     handicap_bonus,
     judge,
     new_board,
+    repetitions,
 )
 
 _MAPPER = PolicyOutputMapper()
@@ -87,7 +88,7 @@ class ShogiGame:
         self._observation = self._observe()
         at_limit = self.move_limit is not None and len(self._moves) >= self.move_limit
         self.outcome: Outcome | None = judge(
-            self._board, self._legal, self._observation, at_limit, self._white_bonus
+            self._board, bool(self._legal), self._observation, at_limit, self._white_bonus
         )
 
     # -- what is seen ------------------------------------------------------------------------
@@ -120,7 +121,7 @@ class ShogiGame:
     @property
     def repetitions(self) -> int:
         """How often this very position, hands and mover included, stood before (at most 3)."""
-        return sum(self._board.is_repetition(times) for times in (1, 2, 3))
+        return repetitions(self._board)
 
     def sfen(self) -> str:
         """The position as a SFEN.

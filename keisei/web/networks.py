@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.processes.machine import cores
-from keisei.shogi import PolicyOutputMapper, ShogiGame
+from keisei.shogi import PolicyOutputMapper, Positions, ShogiGame
 from keisei.shogi.actions import Turn
 from keisei.shogi.features import SIDE, Observations
 
@@ -62,15 +62,10 @@ class Network:
         self._policy = trained.policy
         self._lock = threading.Lock()
 
-    def policy(
-        self,
-        observations: Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> Evaluation:
-        """What the network says of N positions: a `Policy`."""
+    def policy(self, positions: Positions) -> Evaluation:
+        """What the network says of positions: a `Policy`."""
         with self._lock:
-            return self._policy(observations, legal, offsets)
+            return self._policy(positions)
 
     def look_at(self, views: Sequence[View]) -> list[Opinion]:
         """What the network thinks of positions; of those where the game is over, the result."""
@@ -83,14 +78,13 @@ class Network:
     def _ask(self, views: Sequence[View]) -> list[Opinion]:
         if not views:
             return []
-        offsets = np.concatenate([[0], np.cumsum([len(view.legal) for view in views])])
-        observations = np.stack([view.observation for view in views])
-        seen = self.policy(observations, np.concatenate([v.legal for v in views]), offsets)
+        positions = Positions.of([v.observation for v in views], [v.legal for v in views])
+        seen = self.policy(positions)
         probabilities = np.exp(seen.log_probs)
         answers = []
         for row, view in enumerate(views):
             turn: Turn = "white" if view.observation[SIDE] else "black"
-            own = probabilities[offsets[row] : offsets[row + 1]]
+            own = probabilities[positions.segment(row)]
             order = np.argsort(-own, kind="stable").tolist()
             value = float(seen.values[row])
             answers.append(

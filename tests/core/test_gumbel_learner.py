@@ -7,7 +7,6 @@ import torch
 from keisei.config_schema import load_config
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.gumbel_learner import GumbelLearner, mirror_some
-from keisei.core.policy import segment_rows
 from keisei.selfplay.shard import make_shard, new_rollout
 from keisei.shogi.mirror import MIRRORED_ACTION
 from tests.search.test_gumbel import by_material
@@ -59,14 +58,14 @@ def test_the_value_comes_nearer_to_what_came_of_the_games(played):
 def test_a_mirrored_position_keeps_its_moves_and_what_was_found_of_them(played):
     batch = batch_of(played[1])
     turned = mirror_some(batch, np.random.default_rng(1))
-    rows = segment_rows(batch.offsets)
-    changed = (turned.observations != batch.observations).any(1)
+    old, new = batch.positions, turned.positions
+    changed = (new.observations != old.observations).any(1)
     assert 0.3 < changed.mean() < 0.7
-    np.testing.assert_array_equal(turned.legal[~changed[rows]], batch.legal[~changed[rows]])
-    mirror = MIRRORED_ACTION[batch.legal[changed[rows]]]
-    np.testing.assert_array_equal(turned.legal[changed[rows]], mirror)
+    own = changed[old.rows()]
+    np.testing.assert_array_equal(new.legal[~own], old.legal[~own])
+    np.testing.assert_array_equal(new.legal[own], MIRRORED_ACTION[old.legal[own]])
     np.testing.assert_array_equal(turned.improved, batch.improved)
-    assert ((turned.legal == turned.actions[rows]).sum()) == len(batch.actions)
+    assert (new.legal == turned.actions[old.rows()]).sum() == len(batch.actions)
 
 
 def test_averaged_weights_are_between_the_versions_and_play_the_matches(played):
@@ -82,9 +81,5 @@ def test_averaged_weights_are_between_the_versions_and_play_the_matches(played):
     for number, version in enumerate(versions[1:], 1):
         mean = mean + max(0.25, 1 / (number + 1)) * (version - mean)
     torch.testing.assert_close(learner.average.stem.weight, mean)
-    seen = rollout.observations[0], rollout.legal, rollout.legal_offsets[:9]
-    cut = seen[1][: seen[2][-1]]
-    assert not np.array_equal(
-        learner.evaluate(seen[0], cut, seen[2]).values,
-        learner.evaluate_average(seen[0], cut, seen[2]).values,
-    )
+    now, mean = learner.evaluate(rollout.positions), learner.evaluate_average(rollout.positions)
+    assert not np.array_equal(now.values, mean.values)

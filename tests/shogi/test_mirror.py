@@ -39,10 +39,9 @@ def test_a_mirrored_observation_is_that_of_the_mirrored_board_with_the_mirrored_
     games = VectorShogi(20, seed=3)
     for _ in range(60):
         games.step(games.random_actions())
-    legal, offsets = games.legal_actions()
     for row in range(games.num_games):
         other = ShogiGame(mirrored_sfen(games.game(row).sfen()))
         own = mirrored(games.observations[row : row + 1])[0]
         np.testing.assert_array_equal(own[:96], other.observation()[:96])
-        mine = MIRRORED_ACTION[legal[offsets[row] : offsets[row + 1]]]
+        mine = MIRRORED_ACTION[games.positions.legal[games.positions.segment(row)]]
         assert set(mine.tolist()) == set(other.legal_actions().tolist())
