@@ -11,7 +11,7 @@ from rsshogi.core import Move
 
 from keisei.search.node import Node
 from keisei.shogi import ShogiGame, features
-from keisei.shogi.rules import handicap_bonus, judge, new_board
+from keisei.shogi.rules import handicap_bonus, judge
 
 Path = list[tuple[Node, int]]
 
@@ -32,51 +32,42 @@ class Leaf:
 class Tree:
     """The tree below the position of a game; it keeps what is still of use when moves are played.
 
-    >>> tree = Tree(ShogiGame().sfen())
+    >>> tree = Tree(ShogiGame())
     >>> [leaf.played for leaf in tree.gather(8, exploration=1.0)]  # at first, the root alone
     [0]
 
-    It belongs to the thread that made it, like every board.
+    Its board belongs to the thread that set the position; without one (`rest`), the tree is
+    nothing but data, and another thread may go on with it.
     """
 
-    def __init__(
-        self, start_sfen: str, moves: Sequence[str] = (), move_limit: int | None = None
-    ) -> None:
-        self._move_limit = move_limit
-        self._set_up(start_sfen, list(moves))
-
-    def _set_up(self, start_sfen: str, moves: list[str]) -> None:
-        game = ShogiGame.from_moves(start_sfen, moves, move_limit=self._move_limit)
-        self._start, self._moves = start_sfen, moves
-        self._bonus = handicap_bonus(game.start_sfen)
-        self._board = new_board(start_sfen)
-        for usi in moves:
-            self._board.apply_move(Move.from_usi(usi))
-        legal = self._board.legal_moves()
+    def __init__(self, game: ShogiGame) -> None:
         self.root = Node()
-        self.root.moves = _bits(legal)
+        self._start, self._moves, self._move_limit = game.start_sfen, game.moves, game.move_limit
+        self.set_position(game)
+
+    def set_position(self, game: ShogiGame) -> None:
+        """Go to a game's position; if it is the old one or lies below it, that part is kept."""
+        start, moves, known = game.start_sfen, game.moves, len(self._moves)
+        goes_on = (start, game.move_limit) == (self._start, self._move_limit)
+        root = self._below(moves[known:]) if goes_on and moves[:known] == self._moves else None
+        self._start, self._moves, self._move_limit = start, moves, game.move_limit
+        self._bonus = handicap_bonus(start)
+        self._board, self.side = game.board_copy(), game.turn
+        self.root = root if root is not None and root.expanded else self._new_root(game)
+        self.kept_visits = self.root.visits
+
+    def _new_root(self, game: ShogiGame) -> Node:
+        root, legal = Node(), self._board.legal_moves()
+        root.moves = _bits(legal)
         # The root is searched even where our rules end the game: whoever asks plays on.
-        self.root.observation = game.observation()
-        self.root.mate = None if legal else 0
-        self._find_mate(self.root)
+        root.observation = game.observation()
+        root.mate = None if legal else 0
+        self._find_mate(root)
+        return root
 
-    def set_position(self, start_sfen: str, moves: Sequence[str]) -> None:
-        """Go to this position; if it is the old one or lies below it, its part of the tree stays.
-
-        Moves must be legal.
-        """
-        known = len(self._moves)
-        if start_sfen != self._start or list(moves[:known]) != self._moves:
-            self._set_up(start_sfen, list(moves))
-            return
-        root = self._below(moves[known:])
-        if root is None or not root.expanded:
-            self._set_up(start_sfen, list(moves))
-            return
-        for usi in moves[known:]:
-            self._board.apply_move(Move.from_usi(usi))
-        self._moves = list(moves)
-        self.root = root
+    def rest(self) -> None:
+        """Let go of the board, until the next `set_position`."""
+        del self._board
 
     def _below(self, moves: Sequence[str]) -> Node | None:
         """The node that these moves lead to, if it was visited."""
