@@ -12,7 +12,7 @@ from keisei.benchmarks.report import interleave, median_ratio, publish
 from keisei.config_schema import load_config
 from keisei.core.ppo_agent import PPOAgent
 from keisei.search import Limit, Search, SearchSettings, Tree
-from keisei.shogi import ShogiGame, VectorShogi, features
+from keisei.shogi import ShogiGame, VectorShogi
 
 TREES, LEAVES_OF_MANY = 32, 8  # as in a match
 BATCH = 64  # what the network is measured with, as in `keisei benchmark collect`
@@ -20,7 +20,7 @@ BATCH = 64  # what the network is measured with, as in `keisei benchmark collect
 
 def network_alone(agent: PPOAgent, batch: int, positions: int) -> Callable[[], int]:
     """Forward passes over ready-made planes in batches of one size: what no search can beat."""
-    planes = torch.from_numpy(features.planes(_middle_games(batch).observations))
+    planes = agent.network.planes(_middle_games(batch).observations)
     rounds = max(positions // batch, 1)
 
     def run() -> int:

@@ -21,7 +21,7 @@ from keisei.core.neural_network import PRESETS, ActorCriticResTower
 from keisei.core.policy import Evaluation, evaluate, sample
 from keisei.core.rollout import Rollout
 from keisei.errors import KeiseiError
-from keisei.shogi import features
+from keisei.shogi import Positions, features
 
 Metrics = dict[str, float]
 
@@ -101,38 +101,25 @@ class Learner(ABC):
 
     # -- playing -----------------------------------------------------------------------------
 
-    def evaluate(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> Evaluation:
+    def evaluate(self, positions: Positions) -> Evaluation:
         """Log-probabilities of the legal actions, and values: a `Policy` for shards."""
         with self.precision():
-            return evaluate(self.network, observations, legal, offsets, self.device)
+            return evaluate(self.network, positions)
 
     def select_actions(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-        uniforms: npt.NDArray[np.float64],
+        self, positions: Positions, uniforms: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Actions drawn from the policy with these random numbers, their log-probs, and values."""
-        seen = self.evaluate(observations, legal, offsets)
-        picks = sample(seen.log_probs, offsets, uniforms)
-        return legal[picks], seen.log_probs[picks], seen.values
+        seen = self.evaluate(positions)
+        picks = sample(seen.log_probs, positions.offsets, uniforms)
+        return positions.legal[picks], seen.log_probs[picks], seen.values
 
     def select_action(
         self, observation: features.Observations, legal: npt.NDArray[np.integer]
     ) -> tuple[int, float, float]:
         """An action for one position, its log-probability, and the position's value."""
-        actions, log_probs, values = self.select_actions(
-            observation[None],
-            legal.astype(np.int16),
-            np.array([0, len(legal)]),
-            self.rng.random(1),
-        )
+        positions = Positions.of([observation], [legal])
+        actions, log_probs, values = self.select_actions(positions, self.rng.random(1))
         return int(actions[0]), float(log_probs[0]), float(values[0])
 
     def precision(self) -> Any:

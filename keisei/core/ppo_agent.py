@@ -13,9 +13,7 @@ from torch import Tensor
 from keisei.config_schema import AppConfig
 from keisei.core.experience_buffer import Batch, ExperienceBuffer
 from keisei.core.learner import DivergedError, Learner, Metrics
-from keisei.core.policy import segment_rows
 from keisei.core.rollout import Rollout
-from keisei.shogi import features
 
 
 class PPOAgent(Learner):
@@ -86,12 +84,11 @@ class PPOAgent(Learner):
 
     def _loss(self, batch: Batch, entropy_coef: float) -> tuple[Tensor, dict[str, Tensor]]:
         settings = self.config.training
-        planes = torch.from_numpy(features.planes(batch.observations)).to(self.device)
         old_log_probs, old_values, advantages, returns = (
             torch.from_numpy(column).to(self.device)
             for column in (batch.log_probs, batch.values, batch.advantages, batch.returns)
         )
-        policy, values = self.network(planes)
+        policy, values = self.network(self.network.planes(batch.positions.observations))
         log_probs, entropy = self._log_probs(policy, batch)
         if settings.normalize_advantages and len(advantages) > 1:
             advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
@@ -115,10 +112,10 @@ class PPOAgent(Learner):
 
     def _log_probs(self, policy: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Log-probabilities of the batch's actions among the legal ones, and the mean entropy."""
-        rows_of = segment_rows(batch.offsets)
+        rows_of, all_legal = batch.positions.rows(), batch.positions.legal
         rows = torch.from_numpy(rows_of).to(self.device)
-        legal = torch.from_numpy(batch.legal.astype(np.int64)).to(self.device)
-        played = torch.from_numpy(np.flatnonzero(batch.legal == batch.actions[rows_of]))
+        legal = torch.from_numpy(all_legal.astype(np.int64)).to(self.device)
+        played = torch.from_numpy(np.flatnonzero(all_legal == batch.actions[rows_of]))
         scores = self.network.scores(policy, rows, legal).float()
         count = len(batch.actions)
         top = scores.new_full((count,), -torch.inf).scatter_reduce(0, rows, scores.detach(), "amax")

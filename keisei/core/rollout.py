@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keisei.shogi.features import OBSERVATION_BYTES
+from keisei.shogi import OBSERVATION_BYTES, Positions
 
 Layout = dict[str, tuple[tuple[int, ...], Any]]  # the shape and dtype of each array
 
@@ -61,6 +61,12 @@ class Rollout:
             self.legal = room
         self.legal[end:new_end] = legal
         return new_end
+
+    @property
+    def positions(self) -> Positions:
+        """What was played, one position after the other: all games of a step, then the next."""
+        seen = self.observations.reshape(self.num_steps, -1)
+        return Positions(seen, self.legal, self.legal_offsets)
 
     def copy(self) -> Rollout:
         """A rollout of its own, which does not look at anybody's memory."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from keisei.core.policy import take_segments
 from keisei.evaluation.players import FAILS, RESIGNS, Player, Turns
 from keisei.shogi import FinishedGame, Outcome, PolicyOutputMapper, VectorShogi
 from keisei.shogi.actions import Turn
@@ -174,13 +173,11 @@ class _Match:
         self, player: Player, rows: npt.NDArray[np.intp], actions: npt.NDArray[np.int64]
     ) -> None:
         """Let a player choose in its games; games that it gives up or breaks off are over."""
-        legal, offsets = take_segments(*self._board.legal_actions(), rows)
-        observations = self._board.observations[rows]
-        places = player.choose(
-            Turns(observations, legal, offsets, rows.tolist(), self._board.moves_of)
-        )
+        positions = self._board.positions.take(rows)
+        turns = Turns(**vars(positions), games=rows.tolist(), history_of=self._board.moves_of)
+        places = player.choose(turns)
         moved = places >= 0
-        actions[rows[moved]] = legal[places[moved]]
+        actions[rows[moved]] = turns.legal[places[moved]]
         for row, place in zip(rows[~moved].tolist(), places[~moved].tolist(), strict=True):
             if place == RESIGNS:
                 winner: Turn = "black" if self._board.observations[row, SIDE] else "white"

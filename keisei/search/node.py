@@ -43,7 +43,7 @@ class Node:
     pull: npt.NDArray[np.float32]  # prior / (1 + visits)
 
     def __init__(self) -> None:
-        self.moves = NO_MOVES  # as rsshogi's 16 bits, once the board was looked at
+        self.moves = NO_MOVES  # as 16 bits, once the board was looked at
         self.children: dict[int, Node] = {}
         self.visits = 0
         self.total = 0.0

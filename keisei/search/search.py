@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rsshogi.core import Move
 
 from keisei.search.limit import Limit
 from keisei.search.node import Node
 from keisei.search.score import Score
 from keisei.search.tree import Leaf, Tree, finish
-from keisei.shogi import features
-from keisei.shogi.actions import ACTION_OF_MOVE
+from keisei.shogi import Positions, features
+from keisei.shogi.actions import ACTION_OF_MOVE, move_to_usi
 from keisei.shogi.moving import move_pieces
 from keisei.shogi.rules import can_declare
 
@@ -127,20 +126,17 @@ class Search:
     def _ask_network(self, leaves: list[Leaf], observations: features.Observations) -> None:
         if not leaves:
             return
-        counts = [len(leaf.node.moves) for leaf in leaves]
-        offsets = np.zeros(len(leaves) + 1, dtype=np.int64)
-        np.cumsum(counts, out=offsets[1:])
-        white = np.repeat(np.array([leaf.white for leaf in leaves], dtype=np.intp), counts)
-        legal = ACTION_OF_MOVE[white, np.concatenate([leaf.node.moves for leaf in leaves])]
-        seen = self._policy(observations, legal, offsets)
+        legal = [ACTION_OF_MOVE[int(leaf.white), leaf.node.moves] for leaf in leaves]
+        seen = self._policy(positions := Positions.of(observations, legal))
         priors = np.exp(seen.log_probs)
         self.evaluated += len(leaves)
         for row, (leaf, value) in enumerate(zip(leaves, seen.values.tolist(), strict=True)):
             # Copies: a slice would keep the arrays of the whole batch alive.
             leaf.node.observation = observations[row].copy()
-            own = slice(offsets[row], offsets[row + 1])
-            leaf.node.actions = legal[own].copy()
-            leaf.node.expand(priors[own].copy(), value - self.settings.first_worth)
+            leaf.node.actions = legal[row]
+            leaf.node.expand(
+                priors[positions.segment(row)].copy(), value - self.settings.first_worth
+            )
             finish(leaf.path, value)
 
     def report(self, tree: Tree) -> Report:
@@ -150,7 +146,7 @@ class Search:
         node = root
         while node.children or node.mating_move is not None:
             if node.mating_move is not None:
-                line.append(Move(node.mating_move).to_usi())
+                line.append(move_to_usi(node.mating_move))
                 break
             index = node.best()
             line.append(tree.usi(node, index))

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
-from rsshogi.core import Move
 
 from keisei.search.node import Node
-from keisei.shogi import ShogiGame, features
-from keisei.shogi.rules import handicap_bonus, judge
+from keisei.shogi import ShogiGame
+from keisei.shogi.actions import move_to_usi, usi_to_move
+from keisei.shogi.rules import handicap_bonus
 
 Path = list[tuple[Node, int]]
 
@@ -52,16 +51,16 @@ class Tree:
         root = self._below(moves[known:]) if goes_on and moves[:known] == self._moves else None
         self._start, self._moves, self._move_limit = start, moves, game.move_limit
         self._bonus = handicap_bonus(start)
-        self._board, self.side = game.board_copy(), game.turn
+        self._board, self.side = game.search_board(), game.turn
         self.root = root if root is not None and root.expanded else self._new_root(game)
         self.kept_visits = self.root.visits
 
     def _new_root(self, game: ShogiGame) -> Node:
-        root, legal = Node(), self._board.legal_moves()
-        root.moves = _bits(legal)
+        root = Node()
+        root.moves = self._board.legal_moves()
         # The root is searched even where our rules end the game: whoever asks plays on.
         root.observation = game.observation()
-        root.mate = None if legal else 0
+        root.mate = None if root.moves.size else 0
         self._find_mate(root)
         return root
 
@@ -75,13 +74,13 @@ class Tree:
         for usi in moves:
             if node is None:
                 return None
-            found = np.flatnonzero(node.moves == int(Move.from_usi(usi)))
+            found = np.flatnonzero(node.moves == usi_to_move(usi))
             node = node.children.get(int(found[0])) if found.size else None
         return node
 
     def usi(self, node: Node, index: int) -> str:
         """A move of a node in USI notation."""
-        return Move(int(node.moves[index])).to_usi()
+        return move_to_usi(int(node.moves[index]))
 
     def gather(self, count: int, exploration: float) -> list[Leaf]:
         """Up to `count` visits from the root; the leaves that the network must see to end them.
@@ -120,26 +119,23 @@ class Tree:
 
     def _look(self, node: Node, path: Path) -> Leaf | None:
         """Play the moves of the path and see whether the game is over; if not, here is the leaf."""
-        board = self._board
         for parent, index in path:
-            board.apply_move(Move(int(parent.moves[index])))
+            self._board.push(int(parent.moves[index]))
         leaf = self._read_board(node, path)
         for _ in path:
-            board.pop()
+            self._board.pop()
         return leaf
 
     def _read_board(self, node: Node, path: Path) -> Leaf | None:
-        board = self._board
-        legal = board.legal_moves()
-        node.moves = _bits(legal)
+        node.moves = self._board.legal_moves()
+        can_move = node.moves.size > 0
         leaf = self._leaf(node, path)
         at_limit = self._move_limit is not None and leaf.played >= self._move_limit
-        if not legal or at_limit or leaf.repetitions == 3:
-            # Declaration is looked for later, for all leaves at once: these zeros cannot declare.
-            nothing = np.zeros(features.OBSERVATION_BYTES, dtype=np.uint8)
-            outcome = judge(board, legal, nothing, at_limit, self._bonus)
+        if not can_move or at_limit or leaf.repetitions == 3:
+            # Declaration is looked for later, for all leaves at once.
+            outcome = self._board.outcome(can_move, at_limit)
             if outcome is not None:
-                mover = "black" if board.turn.is_black() else "white"
+                mover = "white" if leaf.white else "black"
                 node.drawn = outcome.winner is None
                 if outcome.winner is not None:
                     node.mate = 1 if outcome.winner == mover else 0
@@ -148,23 +144,14 @@ class Tree:
         return leaf if node.mate is None else None
 
     def _find_mate(self, node: Node) -> None:
-        mating = self._board.solve_mate_in_one()
-        if mating is not None:
-            node.mate, node.mating_move = 1, int(mating) & 0xFFFF
+        node.mating_move = self._board.mate_in_one()
+        if node.mating_move is not None:
+            node.mate = 1
 
     def _leaf(self, node: Node, path: Path) -> Leaf:
         board = self._board
-        repetitions = 0
-        if board.is_repetition(1):
-            repetitions = 1 + board.is_repetition(2) + board.is_repetition(3)
         played = len(self._moves) + len(path)
-        white = not board.turn.is_black()
-        return Leaf(node, path, played, white, board.is_in_check(), repetitions, self._bonus)
-
-
-def _bits(legal: Sequence[Move]) -> npt.NDArray[np.uint16]:
-    """Moves as 16 bits, which are their hash (see `VectorShogi`)."""
-    return np.fromiter(map(hash, legal), dtype=np.uint16, count=len(legal))
+        return Leaf(node, path, played, board.white, board.in_check, board.repetitions, self._bonus)
 
 
 def finish(path: Path, value: float) -> None:

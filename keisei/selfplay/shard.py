@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.config_schema import AppConfig
-from keisei.core.policy import Policy, sample, segment_rows, take_segments
+from keisei.core.policy import Policy, sample
 from keisei.core.rollout import Rollout, empty_rollout
 from keisei.shogi import FinishedGame, VectorShogi, features
 from keisei.shogi.material import material
@@ -59,19 +59,19 @@ class SelfPlayShard:
         self.scores = []
         finished, end = [], 0
         for t in range(len(rollout.actions)):
-            legal, offsets = games.legal_actions()
-            seen = policy(games.observations, legal, offsets)
+            positions = games.positions
+            seen = policy(positions)
             log_probs = seen.log_probs
             if opponent:
                 rollout.learned[t] = mine = games.observations[:, features.SIDE] == self.sides
                 log_probs = self._with_replies(log_probs, opponent, np.flatnonzero(~mine))
             else:
                 rollout.learned[t] = True
-            picks = sample(log_probs, offsets, games.streams.uniform())
+            picks = sample(log_probs, positions.offsets, games.streams.uniform())
             rollout.observations[t] = games.observations
-            rollout.legal_offsets[t * count : (t + 1) * count + 1] = end + offsets
-            end = rollout.add_legal(legal, end)
-            rollout.actions[t] = actions = legal[picks]
+            rollout.legal_offsets[t * count : (t + 1) * count + 1] = end + positions.offsets
+            end = rollout.add_legal(positions.legal, end)
+            rollout.actions[t] = actions = positions.legal[picks]
             rollout.log_probs[t] = log_probs[picks]
             rollout.values[t] = seen.values
             result = games.step(actions)
@@ -82,7 +82,7 @@ class SelfPlayShard:
             if opponent:
                 self._change_sides(result.finished)
         rollout.legal = rollout.legal[:end]
-        rollout.last_values[:] = policy(games.observations, *games.legal_actions()).values
+        rollout.last_values[:] = policy(games.positions).values
         rollout.version = version
         return finished
 
@@ -95,11 +95,9 @@ class SelfPlayShard:
         """The log-probabilities with the opponent's own in the games where it moves."""
         if not len(games):
             return log_probs
-        legal, offsets = self.games.legal_actions()
-        theirs, their_offsets = take_segments(legal, offsets, games)
-        reply = opponent(self.games.observations[games], theirs, their_offsets)
+        positions = self.games.positions
         both = log_probs.copy()
-        both[np.isin(segment_rows(offsets), games)] = reply.log_probs
+        both[np.isin(positions.rows(), games)] = opponent(positions.take(games)).log_probs
         return both
 
     def _change_sides(self, finished: Sequence[FinishedGame]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rsshogi.core import Board, Move
+from rsshogi.core import Move
 from rsshogi.types import Color, PieceType
 
 from keisei.shogi import features
@@ -28,7 +28,9 @@ from keisei.shogi.rules import (
     handicap_bonus,
     judge,
     new_board,
+    repetitions,
 )
+from keisei.shogi.search_board import SearchBoard
 
 _MAPPER = PolicyOutputMapper()
 _HAND_TYPES = [PieceType.from_usi(letter) for letter in HAND_PIECES]
@@ -88,7 +90,7 @@ class ShogiGame:
         self._observation = self._observe()
         at_limit = self.move_limit is not None and len(self._moves) >= self.move_limit
         self.outcome: Outcome | None = judge(
-            self._board, self._legal, self._observation, at_limit, self._white_bonus
+            self._board, bool(self._legal), self._observation, at_limit, self._white_bonus
         )
 
     # -- what is seen ------------------------------------------------------------------------
@@ -121,7 +123,7 @@ class ShogiGame:
     @property
     def repetitions(self) -> int:
         """How often this very position, hands and mover included, stood before (at most 3)."""
-        return sum(self._board.is_repetition(times) for times in (1, 2, 3))
+        return repetitions(self._board)
 
     def sfen(self) -> str:
         """The position as a SFEN.
@@ -243,9 +245,9 @@ class ShogiGame:
 
     __copy__ = copy
 
-    def board_copy(self) -> Board:
-        """rsshogi's board with its history, to try moves on; it belongs to this thread, too."""
-        return self._board.copy()
+    def search_board(self) -> SearchBoard:
+        """A copy of the board, with its history, to try moves on."""
+        return SearchBoard(self._board.copy())
 
     def __getstate__(self) -> dict[str, Any]:
         # rsshogi boards do not pickle: the start and the moves say everything.

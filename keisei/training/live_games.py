@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rsshogi.core import Move
-
 from keisei.core.rollout import Rollout
 from keisei.shogi import ShogiGame, features
-from keisei.shogi.actions import MOVE_OF_ACTION
+from keisei.shogi.actions import MOVE_OF_ACTION, move_to_usi
 from keisei.shogi.vector_shogi import moves_in_state
 
 WATCHED = 4  # games
@@ -70,7 +68,7 @@ class LiveGames:
                 game.start = None
             if game.start is not None:
                 game.values.append((count, round(value, 3)))
-                game.moves.append(Move(move).to_usi())
+                game.moves.append(move_to_usi(move))
         if rollout.dones[-1, row]:  # the next one has not begun
             game.start = None
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from keisei.processes.machine import cores
 from keisei.search import Candidate, Score
-from keisei.shogi import PolicyOutputMapper, ShogiGame
+from keisei.shogi import PolicyOutputMapper, Positions, ShogiGame
 from keisei.shogi.actions import Turn
 from keisei.shogi.features import SIDE, Observations
 
@@ -64,15 +64,10 @@ class Network:
         self._policy = trained.policy
         self._lock = threading.Lock()
 
-    def policy(
-        self,
-        observations: Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> Evaluation:
-        """What the network says of N positions: a `Policy`."""
+    def policy(self, positions: Positions) -> Evaluation:
+        """What the network says of positions: a `Policy`."""
         with self._lock:
-            return self._policy(observations, legal, offsets)
+            return self._policy(positions)
 
     def look_at(self, observed: Sequence[Observed]) -> list[Opinion]:
         """What the network thinks of positions; of those where the game is over, the result."""
@@ -84,14 +79,13 @@ class Network:
     def _ask(self, observed: Sequence[Observed]) -> list[Opinion]:
         if not observed:
             return []
-        offsets = np.concatenate([[0], np.cumsum([len(one.legal) for one in observed])])
-        observations = np.stack([one.observation for one in observed])
-        seen = self.policy(observations, np.concatenate([one.legal for one in observed]), offsets)
+        positions = Positions.of([one.observation for one in observed], [o.legal for o in observed])
+        seen = self.policy(positions)
         probabilities = np.exp(seen.log_probs)
         answers = []
         for row, one in enumerate(observed):
             turn: Turn = "white" if one.observation[SIDE] else "black"
-            own = probabilities[offsets[row] : offsets[row + 1]]
+            own = probabilities[positions.segment(row)]
             top = [
                 Candidate(_MAPPER.action_to_usi(int(one.legal[i]), turn), float(own[i]))
                 for i in np.argsort(-own, kind="stable").tolist()[:TOP]

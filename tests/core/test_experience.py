@@ -33,7 +33,8 @@ def buffer(*rollouts):
 
 
 def assert_same(a, b):
-    for mine, other in zip(a, b, strict=True):
+    ours, others = ([*vars(x.positions).values(), *x[1:]] for x in (a, b))
+    for mine, other in zip(ours, others, strict=True):
         assert np.array_equal(mine, other)
 
 
@@ -43,7 +44,7 @@ def test_a_recorded_step_names_its_action_among_its_legal_actions(agent):
     batch = held.get_batch()
     assert len(held) == len(batch.actions) == 3 * 20 + 2 * 20
     for i, action in enumerate(batch.actions):
-        assert action in batch.legal[batch.offsets[i] : batch.offsets[i + 1]]
+        assert action in batch.positions.legal[batch.positions.segment(i)]
 
 
 def test_single_moves_are_not_left_out_of_what_other_buffers_get(agent):
@@ -59,7 +60,7 @@ def test_single_moves_are_not_left_out_of_what_other_buffers_get(agent):
 
 
 def name(batch, i):
-    return batch.observations[i].tobytes() + batch.log_probs[i].tobytes()
+    return batch.positions.observations[i].tobytes() + batch.log_probs[i].tobytes()
 
 
 def test_minibatches_hold_every_step_once_with_its_own_legal_actions(agent):
@@ -71,8 +72,8 @@ def test_minibatches_hold_every_step_once_with_its_own_legal_actions(agent):
     for batch in held.minibatches(16, np.random.default_rng(0)):
         for j in range(len(batch.actions)):
             i = keys[name(batch, j)]
-            mine = batch.legal[batch.offsets[j] : batch.offsets[j + 1]]
-            assert np.array_equal(mine, every.legal[every.offsets[i] : every.offsets[i + 1]])
+            mine = batch.positions.legal[batch.positions.segment(j)]
+            assert np.array_equal(mine, every.positions.legal[every.positions.segment(i)])
             assert batch.actions[j] == every.actions[i]
             seen += 1
     assert seen == len(held)

@@ -37,8 +37,7 @@ def test_workers_that_began_with_older_weights_end_with_them(setup):
                 versions.add(rollout.version)
                 new = {name: weight.clone() for name, weight in agent.network.state_dict().items()}
                 agent.network.load_state_dict(old if rollout.version == 0 else new)
-                positions = rollout.observations.reshape(-1, 100)
-                seen = evaluate(agent.network, positions, rollout.legal, rollout.legal_offsets)
+                seen = evaluate(agent.network, rollout.positions)
                 np.testing.assert_allclose(seen.values, rollout.values.ravel(), atol=1e-5)
                 agent.network.load_state_dict(new)
 

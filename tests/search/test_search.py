@@ -3,7 +3,7 @@ import pytest
 from rsshogi.core import Board
 
 from keisei.config_schema import AppConfig
-from keisei.core.policy import Evaluation
+from keisei.core.policy import uniform
 from keisei.core.ppo_agent import PPOAgent
 from keisei.search import Limit, Score, Search, SearchSettings, Tree
 from keisei.shogi import PolicyOutputMapper, ShogiGame, VectorShogi
@@ -16,11 +16,10 @@ MATE_IN_THREE = (  # 8h7h 6i5i G*5h
 ENTERED = "+R+R+B+BGGGGK/PPPPPPP2/9/9/9/9/9/9/k8 w 2S10P2s2n2l 1"  # Black declares next
 
 
-def by_material(observations, legal, offsets):
+def by_material(positions):
     """All moves alike, and who has more stands better: a policy without a network."""
-    counts = np.diff(offsets)
-    log_probs = np.repeat(-np.log(counts), counts).astype(np.float32)
-    return Evaluation(log_probs, np.tanh(material(observations) / 10).astype(np.float32))
+    values = np.tanh(material(positions.observations) / 10).astype(np.float32)
+    return uniform(positions)._replace(values=values)
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,8 @@ from keisei.config_schema import LEARNERS, load_config
 from keisei.core import rollout as rollouts
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.learner import Learner
-from keisei.core.policy import segment_rows
 from keisei.runs.run import Run
 from keisei.settings import ConfigError, to_yaml
-from keisei.shogi import features
 from keisei.training.parallel.slots import slot_layout
 from keisei.training.trainer import Trainer
 from tests.training.conftest import assert_same_state, options
@@ -29,12 +27,13 @@ class Reinforce(Learner):
             buffer.add_batch(rollout)
         buffer.compute_advantages_and_returns()
         batch = buffer.get_batch()
-        rows = torch.from_numpy(segment_rows(batch.offsets))
-        policy, _ = self.network(torch.from_numpy(features.planes(batch.observations)))
-        legal = torch.from_numpy(batch.legal.astype(np.int64))
+        positions = batch.positions
+        rows = torch.from_numpy(positions.rows())
+        policy, _ = self.network(self.network.planes(positions.observations))
+        legal = torch.from_numpy(positions.legal.astype(np.int64))
         chances = self.network.scores(policy, rows, legal).exp()
         total = torch.zeros(len(batch.actions)).index_add(0, rows, chances)
-        played = np.flatnonzero(batch.legal == batch.actions[rows.numpy()])
+        played = np.flatnonzero(positions.legal == batch.actions[rows.numpy()])
         loss = -((chances[played] / total).log() * torch.from_numpy(batch.returns)).mean()
         self.network.zero_grad()
         loss.backward()

@@ -21,7 +21,7 @@ from keisei.core.runtime import Forward, traced, tracing_pays
 from keisei.processes.machine import keep_freed_memory
 from keisei.selfplay.opponents import Opponent
 from keisei.selfplay.shard import SelfPlayShard, make_shard, new_rollout
-from keisei.shogi import features
+from keisei.shogi import Positions
 from keisei.training.parallel.messages import RolloutDone
 from keisei.training.parallel.model_sync import unpack_weights
 from keisei.training.parallel.worker_status import FIELDS, WorkerStatus
@@ -114,13 +114,8 @@ class RayWorker:
         done = RolloutDone(None, version, legal, finished, shard.state_dict(), shard.scores, spans)
         return done, rollout
 
-    def _policy(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> Evaluation:
-        seen = evaluate(self._network, observations, legal, offsets, forward=self._forward)
+    def _policy(self, positions: Positions) -> Evaluation:
+        seen = evaluate(self._network, positions, self._forward)
         self._status.beat()
-        self._status.count(len(observations), 0)
+        self._status.count(len(positions), 0)
         return seen

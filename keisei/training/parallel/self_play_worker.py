@@ -9,11 +9,11 @@ import signal
 import socket
 import traceback
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from keisei.core.learner import build_network
@@ -23,7 +23,7 @@ from keisei.processes.machine import keep_freed_memory, name_process
 from keisei.processes.shared_memory import SharedArrays
 from keisei.selfplay.opponents import Opponent
 from keisei.selfplay.shard import make_shard
-from keisei.shogi import features
+from keisei.shogi import Positions
 from keisei.training.parallel.central_policy import CentralPolicy, VersionGone, request_layout
 from keisei.training.parallel.messages import (
     Collect,
@@ -75,6 +75,7 @@ class SelfPlayWorker:
         receiver = ModelReceiver(network, weights_fd)
         games = welcome.config.training.parallel.num_envs_per_worker
         forward = traced(network, games) if welcome.traced else None
+        self._network = partial(evaluate, network, forward=forward)
 
         def new_weights(work: Collect) -> int:
             if self._shares_memory:
@@ -83,14 +84,7 @@ class SelfPlayWorker:
                 unpack_weights(network, work.weights)
             return work.version
 
-        def policy(
-            observations: features.Observations,
-            legal: npt.NDArray[np.int16],
-            offsets: npt.NDArray[np.int64],
-        ) -> Evaluation:
-            return evaluate(network, observations, legal, offsets, forward=forward)
-
-        self._new_weights, self._network = new_weights, policy
+        self._new_weights = new_weights
 
     def run(self) -> None:
         """Serve until told to stop."""
@@ -114,15 +108,10 @@ class SelfPlayWorker:
         assert isinstance(message, Collect)
         return message
 
-    def _policy(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> Evaluation:
+    def _policy(self, positions: Positions) -> Evaluation:
         self._look_up()
-        seen = self._network(observations, legal, offsets)
-        self._status.count(len(observations), 0)
+        seen = self._network(positions)
+        self._status.count(len(positions), 0)
         return seen
 
     def _look_up(self) -> None:
