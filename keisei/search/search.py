@@ -8,19 +8,23 @@ proven (a mate, a lost position) is carried up the tree and never searched again
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keisei.core.policy import Policy
+from keisei.search.limit import Limit
 from keisei.search.node import Node
+from keisei.search.score import Score
 from keisei.search.tree import Leaf, Tree, finish
 from keisei.shogi import Positions, features
 from keisei.shogi.actions import ACTION_OF_MOVE, move_to_usi
 from keisei.shogi.moving import move_pieces
 from keisei.shogi.rules import can_declare
+
+if TYPE_CHECKING:  # PyTorch takes seconds to import, and the network comes from elsewhere
+    from keisei.core.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -37,13 +41,13 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class Report:
-    """What a search found: for the player to move, from -1 (lost) to 1 (won)."""
+    """What a search found."""
 
     move: str  # USI
-    value: float
-    mate: int | None  # moves until the mate; negative when the mover is mated
+    score: Score  # of the player to move
     line: list[str] = field(default_factory=list)  # what it expects, its own move first
-    visits: int = 0
+    visits: int = 0  # of the position
+    nodes: int = 0  # of these, since it was set up
 
 
 class Search:
@@ -51,11 +55,12 @@ class Search:
 
     >>> from keisei.config_schema import AppConfig
     >>> from keisei.core.ppo_agent import PPOAgent
+    >>> from keisei.shogi import ShogiGame
     >>> search = Search(PPOAgent(AppConfig(), "cpu").evaluate)
-    >>> tree = Tree("4k4/9/4G4/9/9/9/9/9/4K4 b G 1")
-    >>> search.run([tree], nodes=50)
-    >>> search.report(tree).move, search.report(tree).mate
-    ('G*5b', 1)
+    >>> tree = Tree(ShogiGame("4k4/9/4G4/9/9/9/9/9/4K4 b G 1"))
+    >>> search.run([tree], Limit(nodes=50))
+    >>> search.report(tree).line
+    ['G*5b']
     """
 
     def __init__(self, policy: Policy, settings: SearchSettings | None = None) -> None:
@@ -64,22 +69,12 @@ class Search:
         self._policy = policy
         self._rng = np.random.default_rng(self.settings.seed)
 
-    def run(
-        self,
-        trees: Sequence[Tree],
-        nodes: int | None = None,
-        seconds: float | None = None,
-        stop: Callable[[], bool] | None = None,
-    ) -> None:
-        """Visit each tree `nodes` times, or for so many seconds, or until `stop()` says so.
-
-        A tree whose root is proven is done. `stop` is asked after every batch.
-        """
-        if nodes is None and seconds is None and stop is None:
-            raise ValueError("give nodes, seconds or stop: else the search never ends")
-        end = math.inf if seconds is None else time.monotonic() + seconds
+    def run(self, trees: Sequence[Tree], limit: Limit) -> None:
+        """Visit each tree until the limit is reached; one whose root is proven is done."""
+        is_over = limit.start()
         self.expand(trees)
-        goals = [math.inf if nodes is None else tree.root.visits + nodes for tree in trees]
+        more = math.inf if limit.nodes is None else limit.nodes
+        goals = [tree.root.visits + more for tree in trees]
         while True:
             leaves: list[Leaf] = []
             searching = False
@@ -92,7 +87,7 @@ class Search:
             if not searching:
                 return
             self.evaluate(leaves)
-            if time.monotonic() >= end or (stop is not None and stop()):
+            if is_over():
                 return
 
     def expand(self, trees: Sequence[Tree]) -> None:
@@ -159,7 +154,8 @@ class Search:
             node = node.children[index]
         if not line:  # stopped before the first visit: the network's first choice, or any move
             line = [tree.usi(root, int(root.priors.argmax()) if root.expanded else 0)]
-        return Report(line[0], _root_value(root), root.mate, line, root.visits)
+        score = Score(tree.side, _root_value(root), root.mate)
+        return Report(line[0], score, line, root.visits, root.visits - tree.kept_visits)
 
 
 def _root_value(root: Node) -> float:

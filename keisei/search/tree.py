@@ -11,7 +11,6 @@ from keisei.search.node import Node
 from keisei.shogi import ShogiGame, VectorShogi, features
 from keisei.shogi.actions import move_to_usi, usi_to_move
 from keisei.shogi.rules import handicap_bonus
-from keisei.shogi.search_board import SearchBoard
 
 Path = list[tuple[Node, int]]
 
@@ -32,64 +31,53 @@ class Leaf:
 class Tree:
     """The tree below the position of a game; it keeps what is still of use when moves are played.
 
-    >>> tree = Tree(ShogiGame().sfen())
+    >>> tree = Tree(ShogiGame())
     >>> [leaf.played for leaf in tree.gather(8, exploration=1.0)]  # at first, the root alone
     [0]
 
-    It belongs to the thread that made it, like every board.
+    Its board belongs to the thread that set the position; without one (`rest`), the tree is
+    nothing but data, and another thread may go on with it.
     """
 
-    def __init__(
-        self, start_sfen: str, moves: Sequence[str] = (), move_limit: int | None = None
-    ) -> None:
-        self._move_limit = move_limit
-        self._set_up(start_sfen, list(moves))
+    def __init__(self, game: ShogiGame) -> None:
+        self.root = Node()
+        self._start, self._moves, self._move_limit = game.start_sfen, game.moves, game.move_limit
+        self.set_position(game)
+
+    def set_position(self, game: ShogiGame) -> None:
+        """Go to a game's position; if it is the old one or lies below it, that part is kept."""
+        start, moves, known = game.start_sfen, game.moves, len(self._moves)
+        goes_on = (start, game.move_limit) == (self._start, self._move_limit)
+        root = self._below(moves[known:]) if goes_on and moves[:known] == self._moves else None
+        self._start, self._moves, self._move_limit = start, moves, game.move_limit
+        self._played, self._bonus = len(moves), handicap_bonus(start)
+        self._board, self.side = game.search_board(), game.turn
+        is_known = root is not None and root.expanded
+        self.root = root if root and is_known else self._new_root(game.observation())
+        self.kept_visits = self.root.visits
 
     @classmethod
     def of_game(cls, games: VectorShogi, row: int) -> Tree:
         """The tree of a game that is played there, on its very board: until its next move."""
         tree = cls.__new__(cls)
-        tree._start, tree._moves = "", []
         tree._move_limit = games.move_limit
-        tree._played = int(games.move_counts[row])
-        tree._bonus = games.bonus_of(row)
+        tree._played, tree._bonus = int(games.move_counts[row]), games.bonus_of(row)
         tree._board = games.search_board(row)
-        tree._make_root(games.observations[row].copy())
+        tree.root = tree._new_root(games.observations[row].copy())
         return tree
 
-    def _set_up(self, start_sfen: str, moves: list[str]) -> None:
-        game = ShogiGame.from_moves(start_sfen, moves, move_limit=self._move_limit)
-        self._start, self._moves = start_sfen, moves
-        self._bonus = handicap_bonus(game.start_sfen)
-        self._board = SearchBoard(start_sfen, moves)
-        self._played = len(moves)
-        self._make_root(game.observation())
-
-    def _make_root(self, observation: features.Observations) -> None:
-        self.root = Node()
-        self.root.moves = self._board.legal_moves()
+    def _new_root(self, observation: features.Observations) -> Node:
+        root = Node()
+        root.moves = self._board.legal_moves()
         # The root is searched even where our rules end the game: whoever asks plays on.
-        self.root.observation = observation
-        self.root.mate = None if self.root.moves.size else 0
-        self._find_mate(self.root)
+        root.observation = observation
+        root.mate = None if root.moves.size else 0
+        self._find_mate(root)
+        return root
 
-    def set_position(self, start_sfen: str, moves: Sequence[str]) -> None:
-        """Go to this position; if it is the old one or lies below it, its part of the tree stays.
-
-        Moves must be legal.
-        """
-        known = len(self._moves)
-        if start_sfen != self._start or list(moves[:known]) != self._moves:
-            self._set_up(start_sfen, list(moves))
-            return
-        root = self._below(moves[known:])
-        if root is None or not root.expanded:
-            self._set_up(start_sfen, list(moves))
-            return
-        for usi in moves[known:]:
-            self._board.push(usi_to_move(usi))
-        self._moves, self._played = list(moves), len(moves)
-        self.root = root
+    def rest(self) -> None:
+        """Let go of the board, until the next `set_position`."""
+        del self._board
 
     def _below(self, moves: Sequence[str]) -> Node | None:
         """The node that these moves lead to, if it was visited."""
