@@ -12,27 +12,30 @@ from rich.text import Text
 from keisei.errors import KeiseiError
 from keisei.runs.checkpoint import CheckpointStore
 from keisei.runs.run import Run
-from keisei.worlds.config import load_world_config
 from keisei.worlds.drawing import colored_text, picture
 from keisei.worlds.environment import Environment
 from keisei.worlds.film import check_film, write_film
 from keisei.worlds.models import HumanModel, Learner
 from keisei.worlds.parallel_environment import build
-from keisei.worlds.training import open_run
+from keisei.worlds.training import load_run_config, open_run
 from keisei.worlds.world import World
 
 KEYS = {"w": "up", "s": "down", "a": "left", "d": "right", " ": "stay", "e": "clean", "f": "hunt"}
 
 
-def load_episode(name: str, seed: int, human: int | None = None) -> Environment:
+def load_episode(
+    name: str, seed: int, human: int | None = None, trust: bool = False
+) -> Environment:
     """One copy of a run's world, with its agents as they are in the newest checkpoint."""
-    return load_episode_of(open_run(name), seed, human)
+    return load_episode_of(open_run(name), seed, human, trust)
 
 
-def load_episode_of(run: Run, seed: int, human: int | None = None) -> Environment:
+def load_episode_of(
+    run: Run, seed: int, human: int | None = None, trust: bool = False
+) -> Environment:
     """The same, of a run that is open."""
     overrides = ["copies=1", f"seed={seed}", "parallel.enabled=false", "parallel.train_interval=1"]
-    environment = build(load_world_config(None, run.config_path, overrides))
+    environment = build(load_run_config(run, overrides, trust))
     _, state = CheckpointStore(run.checkpoints_dir).latest()
     for agent, saved in zip(environment.agents, state["environment"]["models"], strict=True):
         if isinstance(agent.model, Learner):
@@ -62,12 +65,13 @@ def watch(
     seed: int = 0,
     turns_per_s: float = 8.0,
     console: Console | None = None,
+    trust: bool = False,
 ) -> None:
-    """Show an episode; with `film`, write it there instead."""
+    """Show an episode; with `film`, write it there instead; `trust` is for a world that is code."""
     console = console or Console()
     if film is not None:
         check_film(film)
-    environment = load_episode(name, seed, human)
+    environment = load_episode(name, seed, human, trust)
     world = environment.world
     assert isinstance(world, World)
     world.reset()
