@@ -62,13 +62,10 @@ class RunWatch:
         return messages
 
     def _games(self) -> list[LiveGame]:
-        run = self._runs.open(self._name)
-        if not run.metrics_path.exists():
-            return []
-        with self._runs.metrics(run) as reader:
-            games = reader.now("live games") or []
-        opinions = self._opinions(games)
-        return [_live_game(game, seen) for game, seen in zip(games, opinions, strict=True)]
+        with self._runs.reading(self._name) as reader:
+            games = (reader.now("live games") if reader else None) or []
+            opinions = self._opinions(games)
+            return [_live_game(game, seen) for game, seen in zip(games, opinions, strict=True)]
 
     def _opinions(self, games: list[dict[str, Any]]) -> list[Opinion | None]:
         """What the newest network thinks of the games; nothing, if it cannot be had."""

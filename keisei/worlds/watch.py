@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from rich.console import Console
@@ -12,11 +13,13 @@ from rich.text import Text
 from keisei.errors import KeiseiError
 from keisei.runs.checkpoint import CheckpointStore
 from keisei.runs.run import Run
+from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.drawing import colored_text, picture
 from keisei.worlds.environment import Environment
 from keisei.worlds.film import check_film, write_film
 from keisei.worlds.models import HumanModel, Learner
 from keisei.worlds.parallel_environment import build
+from keisei.worlds.registry import AnyWorld, make_world
 from keisei.worlds.training import load_run_config, open_run
 from keisei.worlds.world import World
 
@@ -31,12 +34,19 @@ def load_episode(
 
 
 def load_episode_of(
-    run: Run, seed: int, human: int | None = None, trust: bool = False
+    run: Run,
+    seed: int,
+    human: int | None = None,
+    trust: bool = False,
+    limit: int | None = None,
 ) -> Environment:
-    """The same, of a run that is open."""
+    """The same, of a run that is open; checkpoints of more than `limit` bytes are passed by."""
     overrides = ["copies=1", f"seed={seed}", "parallel.enabled=false", "parallel.train_interval=1"]
-    environment = build(load_run_config(run, overrides, trust))
-    _, state = CheckpointStore(run.checkpoints_dir).latest()
+    config = load_run_config(run, overrides, trust)
+    path, state = CheckpointStore(run.checkpoints_dir).latest(limit)
+    world = make_world(config)
+    _check_size(config, world, path)
+    environment = build(config, world=world)
     for agent, saved in zip(environment.agents, state["environment"]["models"], strict=True):
         if isinstance(agent.model, Learner):
             for part, tensor in agent.model.state.items():
@@ -47,6 +57,19 @@ def load_episode_of(
     if human is not None:
         _join(environment, environment.world, human)
     return environment
+
+
+def _check_size(config: WorldRunConfig, world: AnyWorld, checkpoint: Path) -> None:
+    """Refuse settings of larger networks than the checkpoint can hold, before they are made."""
+    weights = 0
+    for index, view in enumerate(world.views):
+        kind = config.agents[index % len(config.agents)]
+        hidden = (config.ppo if kind == "ppo" else config.double_dqn).hidden
+        weights += (
+            0 if kind == "random" else sum(a * b for a, b in pairwise([view.inputs, *hidden]))
+        )
+    if 4 * weights > checkpoint.stat().st_size:
+        raise KeiseiError(f"the settings are of larger networks than {checkpoint} has")
 
 
 def _join(environment: Environment, world: World, human: int) -> None:
