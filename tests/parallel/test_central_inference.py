@@ -20,7 +20,7 @@ def test_one_process_answers_all_workers_and_they_play_what_they_would_by_themse
                 # Other batches round the last bit in another way.
                 np.testing.assert_allclose(one.log_probs, two.log_probs, atol=1e-5)
         statistics = manager.get_statistics()
-        assert statistics["inference"]["steps"] >= 2 * 2 * 64
+        assert statistics["inference"]["evaluations"] >= 2 * 2 * 64
 
 
 def test_workers_that_began_with_older_weights_end_with_them(setup):

@@ -49,6 +49,7 @@ def _of_line(supervisor: Supervisor, line: WorkerLine) -> dict[str, Any]:
         "incarnation": line.incarnation,
         "rollouts": line.rollouts,
         "steps": row["steps"],
+        "evaluations": row["evaluations"],
         "games": row["games"],
         "steps_per_s": row["steps"] / age,
         "evaluations_per_s": row["evaluations"] / age,
