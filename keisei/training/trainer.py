@@ -25,6 +25,7 @@ from keisei.training.live_games import LiveGames
 from keisei.training.parallel import BaseManager, ParallelError, SerialManager, make_manager
 from keisei.training.parallel.statistics import score_metrics
 from keisei.training.progress import Progress
+from keisei.training.resuming import check_settings
 
 log = logging.getLogger(__name__)
 
@@ -179,18 +180,10 @@ class Trainer:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()` of a run with the same network and shards."""
-        shards, parallel = state["shards"], self.config.training.parallel
-        if len(shards) != parallel.num_workers:
-            raise ValueError(
-                f"the checkpoint has {len(shards)} shards, the settings want "
-                f"{parallel.num_workers}: training.parallel.num_workers cannot change on resume"
-            )
+        check_settings(self.config, state)
+        shards = state["shards"]
         self.agent.load_state_dict(state["agent"])
         self.manager.shutdown()
         self._play_here(shards)
         self.live_games.go_on(shards)
-        games = parallel.num_envs_per_worker
-        for shard in shards:
-            if shard and len(shard["move_counts"]) != games:
-                raise ValueError(f"the state has {len(shard['move_counts'])} games, not {games}")
         self.progress.load_state_dict(state["progress"])
