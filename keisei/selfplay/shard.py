@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,8 @@ class SelfPlayShard:
     """Plays `num_games` games against itself and records them.
 
     Its games draw from random streams of their own, from `first_stream` on: it plays the same games
-    wherever it runs. Beside winning and losing, each move is rewarded with `material_reward` for
-    every pawn's worth of material that it gains.
+    wherever it runs. Later incarnations of it play other games. Beside winning and losing, each
+    move is rewarded with `material_reward` for every pawn's worth of material that it gains.
     """
 
     def __init__(
@@ -30,6 +30,7 @@ class SelfPlayShard:
         seed: int,
         *,
         first_stream: int = 0,
+        incarnation: int = 0,
         move_limit: int,
         material_reward: float = 0.0,
         start_sfens: Sequence[str] = (START_SFEN,),
@@ -39,8 +40,9 @@ class SelfPlayShard:
             seed,
             move_limit=move_limit,
             start_sfens=start_sfens,
-            first_stream=first_stream,
+            first_stream=first_stream + (incarnation << 40),
         )
+        self.incarnation = incarnation
         self.material_reward = material_reward
         # Against an opponent: the learner's side in each game (0 Black, 1 White), and its scores.
         self.sides = np.arange(num_games) % 2
@@ -120,7 +122,8 @@ class SelfPlayShard:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that changes while playing."""
-        return {**self.games.state_dict(), "sides": self.sides.copy()}
+        mine = {"sides": self.sides.copy(), "incarnation": self.incarnation}
+        return {**self.games.state_dict(), **mine}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()`, exactly."""
@@ -129,17 +132,37 @@ class SelfPlayShard:
         self.sides[:] = state.get("sides", self.sides)
 
 
-def make_shard(config: AppConfig, index: int, incarnation: int = 0) -> SelfPlayShard:
-    """Shard `index` of a run; later incarnations of it play other games."""
-    parallel = config.training.parallel
-    return SelfPlayShard(
+def make_shard(
+    config: AppConfig, index: int, state: Mapping[str, Any] | None = None
+) -> SelfPlayShard:
+    """Shard `index` of a run; it goes on with the games of `state`, if that has any."""
+    state, parallel = dict(state or {}), config.training.parallel
+    shard = SelfPlayShard(
         parallel.num_envs_per_worker,
         config.env.seed,
-        first_stream=index * parallel.num_envs_per_worker + (incarnation << 40),
+        first_stream=index * parallel.num_envs_per_worker,
+        incarnation=state.get("incarnation", 0),
         move_limit=config.env.move_limit,
         material_reward=config.env.material_reward,
         start_sfens=config.env.start_sfens(),
     )
+    if has_games(state):
+        shard.load_state_dict(state)
+    return shard
+
+
+def has_games(state: Mapping[str, Any]) -> bool:
+    """Are there games in a shard's state? Those that are yet to begin have left nothing."""
+    return "move_counts" in state
+
+
+def without_games(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of a shard whose games are given up: it begins others, never the same again.
+
+    >>> without_games(without_games({}))
+    {'incarnation': 2}
+    """
+    return {"incarnation": state.get("incarnation", 0) + 1}
 
 
 def new_rollout(config: AppConfig) -> Rollout:

@@ -13,6 +13,7 @@ from typing import Any
 from rsshogi.core import Move
 
 from keisei.core.rollout import Rollout
+from keisei.selfplay.shard import has_games
 from keisei.shogi import ShogiGame, features
 from keisei.shogi.actions import MOVE_OF_ACTION
 from keisei.shogi.vector_shogi import moves_in_state
@@ -45,7 +46,7 @@ class LiveGames:
         """Begin with the games that the shards go on with."""
         for (shard, row), game in self._games.items():
             state = states[shard]
-            if state and row < len(state["move_counts"]):
+            if has_games(state) and row < len(state["move_counts"]):
                 game.start, game.moves = moves_in_state(state, self._starts, row)
                 game.values = []
 

@@ -8,6 +8,7 @@ import yaml
 
 from keisei.config_schema import AppConfig, ModelConfig, parse_config
 from keisei.core.neural_network import PRESETS
+from keisei.selfplay.shard import has_games
 from keisei.settings import ConfigError
 
 
@@ -25,7 +26,7 @@ def check_settings(config: AppConfig, state: dict[str, Any]) -> None:
     if before.env.start_sfens() != config.env.start_sfens():
         name = "env.start_positions"
         _must_be_same(name, before.env.start_positions, config.env.start_positions)
-    played = (int(max(shard["move_counts"])) for shard in state["shards"] if shard)
+    played = (int(max(shard["move_counts"])) for shard in state["shards"] if has_games(shard))
     if (longest := max(played, default=0)) >= config.env.move_limit:
         raise ConfigError(
             f"env.move_limit cannot be {config.env.move_limit}: one of the games that the run goes "

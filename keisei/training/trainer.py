@@ -17,6 +17,7 @@ from keisei.evaluation.players import GreedyPlayer, Player, PolicyPlayer, Random
 from keisei.runs.checkpoint import CheckpointStore
 from keisei.runs.run import Run
 from keisei.runs.trace import Trace
+from keisei.selfplay.shard import has_games
 from keisei.settings import to_yaml
 from keisei.shogi import FinishedGame, ShogiGame
 from keisei.shogi.vector_shogi import moves_in_state
@@ -110,7 +111,7 @@ class Trainer:
     def current_game(self) -> ShogiGame:
         """One of the games in play, made for the thread that asks."""
         starts, state = self.config.env.start_sfens(), self.manager.shard_states()[0]
-        start, moves = moves_in_state(state, starts) if state else (starts[0], [])
+        start, moves = moves_in_state(state, starts) if has_games(state) else (starts[0], [])
         return ShogiGame.from_moves(start, moves, move_limit=self.config.env.move_limit)
 
     # -- learning and looking ------------------------------------------------------------------

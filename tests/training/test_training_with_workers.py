@@ -10,6 +10,8 @@ import sys
 import pytest
 
 from keisei.config_schema import load_config
+from keisei.processes import line
+from keisei.processes.nursery import Nursery
 from keisei.runs.metrics import MetricsReader
 from keisei.runs.run import Run
 from keisei.settings import to_yaml
@@ -136,6 +138,26 @@ def test_where_workers_cannot_start_training_goes_on_in_one_process_and_says_why
     assert "Too many open files" in done.stderr
     assert "training goes on in one process" in done.stderr
     assert_same(undisturbed["agent"], state(tmp_path / "runs" / "a")["agent"])
+
+
+def test_a_resumed_run_whose_only_worker_cannot_start_goes_on_with_its_games(
+    tmp_path, monkeypatch, one_thread
+):
+    alone = [WORKERS, "training.parallel.num_workers=1"]
+    config = load_config(overrides=options(*alone)[1::2])
+    whole = Trainer(config, Run.create(tmp_path, "whole", to_yaml(config)))
+    resumed = Trainer(config, Run.create(tmp_path, "resumed", to_yaml(config)))
+    whole.update()
+    resumed.load_state_dict(whole.state_dict())
+    (tmp_path / "rsshogi.py").write_text("raise ImportError('broken on purpose')")
+    with monkeypatch.context() as patched:
+        patched.syspath_prepend(tmp_path)
+        patched.setattr(line, "_nursery", Nursery())
+        resumed.start_workers()
+    assert not resumed.manager.is_running
+    for trainer in (whole, resumed):
+        trainer.update()
+    assert_same_state(whole.state_dict(), resumed.state_dict())
 
 
 def test_a_full_dev_shm_does_not_matter(tmp_path, undisturbed):

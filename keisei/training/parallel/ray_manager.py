@@ -26,6 +26,7 @@ from keisei.processes.ray_cluster import (
 from keisei.runs.trace import Trace
 from keisei.selfplay.opponents import opponent_of_shard
 from keisei.selfplay.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
+from keisei.selfplay.shard import without_games
 from keisei.training.parallel.base_manager import (
     START_TIMEOUT,
     BaseManager,
@@ -203,7 +204,7 @@ class RayManager(BaseManager):
         state = (self._shards.get(index) or None) if line.fresh else None
         line.fresh = False
         answer = line.actor.collect.options(num_returns=2).remote(
-            self._weights, self._published, number, self.failures.incarnations[index], state
+            self._weights, self._published, number, state
         )
         line.work.append(Work(*answer))
         line.version = self._published
@@ -288,7 +289,7 @@ class RayManager(BaseManager):
             log.warning("%s on %s ended (%s)", line.name, line.about["host"], why)
             if self.failures.failed(line.index, line.name, why, was_playing):
                 self._numbers[line.index] = 0
-                self._shards.pop(line.index, None)
+                self._shards[line.index] = without_games(self._shards.get(line.index, {}))
         elif is_gone:
             self.failures.failed_to_start(line.name, why)
         if is_gone:  # for good: it could not even be set up

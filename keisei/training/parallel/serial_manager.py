@@ -74,9 +74,7 @@ class SerialManager(BaseManager):
         return self._collector.take(self.agent.version)
 
     def _make(self, index: int) -> tuple[SelfPlayShard, Opponent]:
-        shard = make_shard(self.config, index)
-        if state := self._shards.get(index):
-            shard.load_state_dict(state)
+        shard = make_shard(self.config, index, self._shards.get(index))
         return shard, Opponent(self.config, index, self._checkpoints)
 
     def _play(self, index: int) -> None:
