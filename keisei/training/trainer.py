@@ -65,26 +65,28 @@ class Trainer:
 
     # -- collecting --------------------------------------------------------------------------
 
-    def _play_here(self, shards: Sequence[dict[str, Any]]) -> None:
-        """Have the shards played in this process; `shards` are games to go on with."""
+    def _play_here(
+        self, shards: Sequence[dict[str, Any]], acting: dict[str, Any] | None = None
+    ) -> None:
+        """Have the shards played in this process, from these games on and with these weights."""
         self.manager = SerialManager(self.config, self.agent, self.checkpoints.folder, self.trace)
-        self.manager.start_workers(shards)
+        self.manager.start_workers(shards, acting)
 
     def start_workers(self) -> None:
         """Have the shards played as the settings want it, if that can be done."""
         if self.manager.is_running:
             return
-        shards = self.manager.shard_states()
+        shards, acting = self.manager.shard_states(), self.manager.acting_state()
         self.manager = make_manager(self.config, self.agent, self.checkpoints.folder, self.trace)
         try:
-            self.manager.start_workers(shards)
+            self.manager.start_workers(shards, acting)
         except ParallelError as error:
             self._give_up_workers(error, shards)
 
     def stop_workers(self) -> None:
         """Stop the workers, if there are any; their games can be gone on with."""
         self.manager.shutdown()
-        self._play_here(self.manager.shard_states())
+        self._play_here(self.manager.shard_states(), self.manager.acting_state())
 
     def collect(self) -> list[FinishedGame]:
         """Get the rollouts that an update learns from, wherever they are played."""
@@ -106,7 +108,7 @@ class Trainer:
             os.getpid(),
         )
         self.manager.shutdown()
-        self._play_here(shards)
+        self._play_here(shards, self.manager.acting_state())
 
     def current_game(self) -> ShogiGame:
         """One of the games in play, made for the thread that asks."""
@@ -174,6 +176,7 @@ class Trainer:
             {
                 "agent": self.agent.state_dict(),
                 "shards": self.manager.shard_states(),
+                "acting": self.manager.acting_state(),
                 "progress": self.progress.state_dict(),
                 "config": to_yaml(self.config),
             }
@@ -185,6 +188,6 @@ class Trainer:
         shards = state["shards"]
         self.agent.load_state_dict(state["agent"])
         self.manager.shutdown()
-        self._play_here(shards)
+        self._play_here(shards, state.get("acting"))
         self.live_games.go_on(shards)
         self.progress.load_state_dict(state["progress"])

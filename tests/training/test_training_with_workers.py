@@ -12,6 +12,7 @@ import pytest
 from keisei.config_schema import load_config
 from keisei.processes import line
 from keisei.processes.nursery import Nursery
+from keisei.runs.checkpoint import load_checkpoint
 from keisei.runs.metrics import MetricsReader
 from keisei.runs.run import Run
 from keisei.settings import to_yaml
@@ -76,6 +77,32 @@ def test_workers_and_one_process_learn_from_the_same_rollouts_whatever_an_update
     assert (counted[1] is not None) == ("random" in setting)
     if "episodes" in setting:
         assert counted[0] >= 3 * 2 * 5
+
+
+def test_with_older_weights_in_play_serial_workers_and_resumed_workers_end_the_same(
+    tmp_path, one_thread
+):
+    ends, kinds = [], {"serial": "false", "workers": "true", "resumed": "true", "mixed": "true"}
+    for kind, enabled in kinds.items():
+        wanted = [f"training.parallel.enabled={enabled}", "training.parallel.model_sync_interval=3"]
+        config = load_config(overrides=options(*wanted)[1::2])
+        trainer = Trainer(config, Run.create(tmp_path, kind, to_yaml(config)))
+        trainer.start_workers()
+        for update in range(5):
+            if update in (2, 4) and kind == "resumed":
+                path = trainer.checkpoints.save(update, trainer.state_dict())
+                trainer.stop_workers()
+                trainer = Trainer(config, trainer.run)
+                trainer.load_state_dict(load_checkpoint(path))
+                trainer.start_workers()
+            if update in (2, 4) and kind == "mixed":
+                trainer.stop_workers() if update == 2 else trainer.start_workers()
+            trainer.update()
+            assert trainer.manager.published == (0, 0, 0, 3, 3)[update]
+        ends.append(trainer.state_dict())
+        trainer.stop_workers()
+    for end in ends[1:]:
+        assert_same_state(ends[0], end)
 
 
 def test_a_training_is_the_same_bit_for_bit_when_workers_are_killed(keisei, tmp_path, undisturbed):

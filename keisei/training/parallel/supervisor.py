@@ -25,6 +25,7 @@ from keisei.runs.trace import Trace
 from keisei.selfplay.opponents import opponent_of_shard
 from keisei.selfplay.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
 from keisei.selfplay.shard import without_games
+from keisei.training.parallel.acting_weights import ActingWeights
 from keisei.training.parallel.base_manager import START_TIMEOUT
 from keisei.training.parallel.central_policy import request_layout
 from keisei.training.parallel.experience_collector import ExperienceCollector
@@ -57,6 +58,7 @@ class Supervisor:
         self,
         config: AppConfig,
         agent: Learner,
+        acting: ActingWeights,
         shards: dict[int, dict[str, Any]],
         checkpoints: Path | None,
         trace: Trace,
@@ -65,6 +67,7 @@ class Supervisor:
         self.parallel = config.training.parallel
         self.shards = shards  # the games of each shard after its newest rollout
         self._agent = agent
+        self._acting = acting
         self._checkpoints = checkpoints
         self._trace = trace
         self.num_workers = self.parallel.num_workers  # wanted
@@ -93,7 +96,7 @@ class Supervisor:
                 taken.callback(self.collector.slots.close)
                 self.status = SharedArrays(status_layout(self.capacity))
                 taken.callback(self.status.close)
-                self.synchronizer = ModelSynchronizer(self._agent.network)
+                self.synchronizer = ModelSynchronizer(self._acting.network)
                 taken.callback(self.synchronizer.shared.close)
                 self._descriptors = {
                     "slots": [self.collector.slots.fd],
@@ -141,11 +144,11 @@ class Supervisor:
 
     # -- what the manager wants ------------------------------------------------------------------
 
-    def publish(self, version: int) -> None:
-        """Give workers the agent's weights of now, with their next rollout."""
-        self.synchronizer.publish(version)
+    def publish(self) -> None:
+        """Give workers the acting weights, with their next rollout."""
+        self.synchronizer.publish(self._acting.version)
         if not self.parallel.use_shared_memory:
-            self._packed = pack_weights(self._agent.network, self.parallel.compression_enabled)
+            self._packed = pack_weights(self._acting.network, self.parallel.compression_enabled)
 
     def tally(self) -> Tally:
         """What there is for an update."""
