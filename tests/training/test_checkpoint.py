@@ -350,3 +350,17 @@ def test_a_folder_that_cannot_be_is_reported(tmp_path):
     store = CheckpointStore(tmp_path / "file" / "checkpoints")
     with pytest.raises(CheckpointError, match=r"Not a directory; there is no earlier good"):
         store.save(1, STATE)
+
+
+def test_a_checkpoint_and_its_name_in_the_folder_are_synced(tmp_path, monkeypatch):
+    synced, fsync = [], os.fsync
+
+    def watched(descriptor):
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    path = CheckpointStore(tmp_path).save(7, STATE)
+    data, folder = synced
+    assert Path(data).name.startswith(f".{path.name}.")  # written aside
+    assert Path(folder) == tmp_path

@@ -360,3 +360,18 @@ def test_training_through_the_library_needs_a_few_lines(tmp_path):
     assert TrainingLoopManager(trainer).run()
     assert trainer.progress.steps == 2048
     assert trainer.agent.version == 8
+
+
+@pytest.mark.parametrize("interval", [1, 255, 256, 300, 511, 512])
+def test_what_is_due_by_an_interval_does_not_depend_on_where_updates_end(tmp_path, interval):
+    config = load_config(overrides=options()[1::2])
+    loop = TrainingLoopManager(Trainer(config, Run.create(tmp_path, None, to_yaml(config))))
+    last, fired = 0, []
+    for step in range(256, 2049, 256):
+        loop.trainer.progress.steps = step
+        if loop._due(last, interval):
+            last = step
+            fired.append(step)
+    every = -(-interval // 256) * 256
+    assert fired == list(range(every, 2049, every))
+    assert loop._due(None, interval)
