@@ -57,6 +57,11 @@ CAN_CHANGE = {
     "evaluation.interval": 9,
     "evaluation.games": 2,
     "evaluation.final_games": 0,
+    "training.algorithm": "gumbel",
+    "training.search.visits": 4,
+    "training.search.considered": 4,
+    "training.search.scale": 1.0,
+    "training.average": 0.9,
     "evaluation.opponents": "[greedy]",
     "evaluation.temperature": 0,
     "evaluation.rate": True,
@@ -80,7 +85,6 @@ CANNOT = {
     "training.parallel.num_envs_per_worker": 8,
 }
 NOT_TRIED = {
-    "training.algorithm": "there is one",
     "logging.runs_dir": "says where the run is looked for",
 }
 GIVEN = ["model.se_ratio=0", "env.seed=5"]

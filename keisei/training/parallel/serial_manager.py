@@ -88,7 +88,7 @@ class SerialManager(BaseManager):
     def _play(self, index: int) -> None:
         (shard, opponent), version = self._playing[index], self._acting.version
         rollout = new_rollout(self.config)
-        policy = partial(evaluate, self._acting.network, device=self.agent.device)
+        policy = partial(evaluate, self._acting.network)
         with self.agent.precision():
             games = shard.collect(policy, rollout, version, opponent.policy(version))
         self._shards[index] = shard.state_dict()
