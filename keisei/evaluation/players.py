@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.core.policy import Policy, best, sample, segment_log_softmax
-from keisei.search import Search, SearchSettings, Tree
-from keisei.shogi import PolicyOutputMapper, Positions, features
+from keisei.search import Limit, SearchSettings, Thinker
+from keisei.shogi import PolicyOutputMapper, Positions, ShogiGame, features
 from keisei.shogi.actions import PROMOTE, TO_SQUARE, Turn
 from keisei.shogi.material import piece_worth
 
@@ -109,39 +109,35 @@ class PolicyPlayer:
 
 
 class SearchPlayer:
-    """Plays the move that a tree search over a network finds, of so many nodes or seconds.
+    """Plays the move that a tree search over a network finds within a limit.
 
-    With nodes all its games are one batch; with seconds each has the network for itself.
+    With nodes all its games are one batch; with time each has the network for itself.
     """
 
     def __init__(
         self,
         policy: Policy,
         name: str,
-        nodes: int | None = None,
+        limit: Limit,
         settings: SearchSettings | None = None,
         move_limit: int | None = None,
-        seconds: float | None = None,
     ) -> None:
         self.name = name
-        self._search = Search(policy, settings or SearchSettings(leaves=8))
-        self._nodes, self._seconds = nodes, seconds
-        self._move_limit = move_limit
-        self._trees: dict[int, Tree] = {}
+        self._limit, self._move_limit = limit, move_limit
+        self._thinker = Thinker(policy, settings or SearchSettings(leaves=8))
 
     def choose(self, turns: Turns) -> npt.NDArray[np.int64]:
-        trees = [self._tree(game, *turns.history_of(game)) for game in turns.games]
-        for batch in [trees] if self._seconds is None else [[tree] for tree in trees]:
-            self._search.run(batch, self._nodes, self._seconds)
-        moves = [self._search.report(tree).move for tree in trees]
-        return np.array([turns.place(row, usi) for row, usi in enumerate(moves)])
-
-    def _tree(self, game: int, start: str, moves: list[str]) -> Tree:
-        tree = self._trees.get(game)
-        if tree is None:
-            tree = self._trees[game] = Tree(start, moves, self._move_limit)
-        tree.set_position(start, moves)
-        return tree
+        games = {
+            game: ShogiGame.from_moves(*turns.history_of(game), self._move_limit)
+            for game in turns.games
+        }
+        batches = [{n: game} for n, game in games.items()] if self._limit.timed else [games]
+        reports = [
+            report
+            for batch in batches
+            for report in self._thinker.think_together(batch, self._limit)
+        ]
+        return np.array([turns.place(row, report.move) for row, report in enumerate(reports)])
 
 
 class MixedPlayer:

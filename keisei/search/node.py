@@ -33,10 +33,12 @@ class Node:
         "q",
         "total",
         "u",
+        "value",
         "visits",
     )
 
     observation: Observations
+    value: float  # the network's, for the mover
     actions: npt.NDArray[np.int16]  # by number of the move, as are the three below
     priors: npt.NDArray[np.float32]
     q: npt.NDArray[np.float32]  # mean value of each move for the mover
@@ -64,11 +66,12 @@ class Node:
             return 1.0 if self.mate > 0 else -1.0
         return 0.0 if self.drawn else None
 
-    def expand(self, priors: npt.NDArray[np.float32], first_q: float) -> None:
-        """Take the network's priors; a move not yet tried has the value `first_q`."""
+    def expand(self, priors: npt.NDArray[np.float32], value: float, fpu_reduction: float) -> None:
+        """Take the network's view; a move not yet tried has the position's value less this."""
         self.priors = priors
+        self.value = value
         self.u = priors.copy()
-        self.q = np.full(len(priors), first_q, dtype=np.float32)
+        self.q = np.full(len(priors), value - fpu_reduction, dtype=np.float32)
         self.open_moves = len(priors)
 
     def choose(self, exploration: float) -> int:

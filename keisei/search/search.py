@@ -8,19 +8,23 @@ position) is carried up the tree and never searched again.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keisei.core.policy import Policy
+from keisei.search.limit import Limit
 from keisei.search.node import Node
+from keisei.search.score import Score
 from keisei.search.tree import Leaf, Tree, finish
 from keisei.shogi import Positions, features
 from keisei.shogi.actions import ACTION_OF_MOVE, move_to_usi
 from keisei.shogi.moving import move_pieces
 from keisei.shogi.rules import can_declare
+
+if TYPE_CHECKING:  # PyTorch takes seconds to import, and the network comes from elsewhere
+    from keisei.core.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -37,13 +41,13 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class Report:
-    """What a search found. `value` is the mover's, from -1 (lost) to 1 (won)."""
+    """What a search found."""
 
     move: str  # USI
-    value: float
-    mate: int | None  # moves until the mate; negative when the mover is mated
+    score: Score  # of the player to move
     line: list[str] = field(default_factory=list)  # the expected moves, its own first
-    visits: int = 0
+    visits: int = 0  # of the position
+    nodes: int = 0  # of these, since it was set up
 
 
 class Search:
@@ -51,11 +55,12 @@ class Search:
 
     >>> from keisei.config_schema import AppConfig
     >>> from keisei.core.ppo_agent import PPOAgent
+    >>> from keisei.shogi import ShogiGame
     >>> search = Search(PPOAgent(AppConfig(), "cpu").evaluate)
-    >>> tree = Tree("4k4/9/4G4/9/9/9/9/9/4K4 b G 1")
-    >>> search.run([tree], nodes=50)
-    >>> search.report(tree).move, search.report(tree).mate
-    ('G*5b', 1)
+    >>> tree = Tree(ShogiGame("4k4/9/4G4/9/9/9/9/9/4K4 b G 1"))
+    >>> search.run([tree], Limit(nodes=50))
+    >>> search.report(tree).line
+    ['G*5b']
     """
 
     def __init__(self, policy: Policy, settings: SearchSettings | None = None) -> None:
@@ -64,22 +69,12 @@ class Search:
         self._policy = policy
         self._rng = np.random.default_rng(self.settings.seed)
 
-    def run(
-        self,
-        trees: Sequence[Tree],
-        nodes: int | None = None,
-        seconds: float | None = None,
-        stop: Callable[[], bool] | None = None,
-    ) -> None:
-        """Visit each tree `nodes` times, or for `seconds`, or until `stop()` returns true.
-
-        A tree whose root is proven is done. `stop` is called after every batch.
-        """
-        if nodes is None and seconds is None and stop is None:
-            raise ValueError("give nodes, seconds or stop: without any, the search never ends")
-        end = math.inf if seconds is None else time.monotonic() + seconds
-        self._expand_roots(trees)
-        goals = [math.inf if nodes is None else tree.root.visits + nodes for tree in trees]
+    def run(self, trees: Sequence[Tree], limit: Limit) -> None:
+        """Visit each tree until the limit is reached; one whose root is proven is done."""
+        is_over = limit.start()
+        self.expand(trees)
+        more = math.inf if limit.nodes is None else limit.nodes
+        goals = [tree.root.visits + more for tree in trees]
         while True:
             leaves: list[Leaf] = []
             searching = False
@@ -91,12 +86,13 @@ class Search:
                     leaves += tree.gather(count, self.settings.exploration)
             if not searching:
                 return
-            self._evaluate(leaves)
-            if time.monotonic() >= end or (stop is not None and stop()):
+            self.evaluate(leaves)
+            if is_over():
                 return
 
-    def _expand_roots(self, trees: Sequence[Tree]) -> None:
-        self._evaluate(
+    def expand(self, trees: Sequence[Tree]) -> None:
+        """Let the network see the roots that it has not seen."""
+        self.evaluate(
             [leaf for tree in trees if not tree.root.expanded for leaf in tree.gather(1, 0)]
         )
         if self.settings.noise:
@@ -113,7 +109,7 @@ class Search:
             visits[index] = child.visits
         root.u = root.priors / (1 + visits)
 
-    def _evaluate(self, leaves: list[Leaf]) -> None:
+    def evaluate(self, leaves: list[Leaf]) -> None:
         """Have the network evaluate the leaves, and finish their visits with its values."""
         if not leaves:
             return
@@ -140,7 +136,7 @@ class Search:
             leaf.node.observation = observations[row].copy()
             leaf.node.actions = legal[row]
             leaf.node.expand(
-                priors[positions.segment(row)].copy(), value - self.settings.fpu_reduction
+                priors[positions.segment(row)].copy(), value, self.settings.fpu_reduction
             )
             finish(leaf.path, value)
 
@@ -158,7 +154,8 @@ class Search:
             node = node.children[index]
         if not line:  # stopped before the first visit: the network's first choice, or any move
             line = [tree.usi(root, int(root.priors.argmax()) if root.expanded else 0)]
-        return Report(line[0], _root_value(root), root.mate, line, root.visits)
+        score = Score(tree.side, _root_value(root), root.mate)
+        return Report(line[0], score, line, root.visits, root.visits - tree.kept_visits)
 
 
 def _root_value(root: Node) -> float:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from keisei.search.node import Node
-from keisei.shogi import ShogiGame
+from keisei.shogi import ShogiGame, VectorShogi, features
 from keisei.shogi.actions import move_to_usi, usi_to_move
 from keisei.shogi.rules import handicap_bonus
-from keisei.shogi.search_board import SearchBoard
 
 Path = list[tuple[Node, int]]
 
@@ -32,48 +31,53 @@ class Leaf:
 class Tree:
     """The tree below a game's position; when moves are played, it keeps what is still useful.
 
-    >>> tree = Tree(ShogiGame().sfen())
+    >>> tree = Tree(ShogiGame())
     >>> [leaf.played for leaf in tree.gather(8, exploration=1.0)]  # at first, the root alone
     [0]
 
-    Like every board, it belongs to the thread that made it.
+    Its board belongs to the thread that set the position. Without a board (`rest`) the tree is just
+    data, which another thread may continue.
     """
 
-    def __init__(
-        self, start_sfen: str, moves: Sequence[str] = (), move_limit: int | None = None
-    ) -> None:
-        self._move_limit = move_limit
-        self._set_up(start_sfen, list(moves))
-
-    def _set_up(self, start_sfen: str, moves: list[str]) -> None:
-        game = ShogiGame.from_moves(start_sfen, moves, move_limit=self._move_limit)
-        self._start, self._moves = start_sfen, moves
-        self._bonus = handicap_bonus(game.start_sfen)
-        self._board = SearchBoard(start_sfen, moves)
+    def __init__(self, game: ShogiGame) -> None:
         self.root = Node()
-        self.root.moves = self._board.legal_moves()
-        # The root is searched even where our rules end the game: the caller plays on.
-        self.root.observation = game.observation()
-        self.root.mate = None if self.root.moves.size else 0
-        self._find_mate(self.root)
+        self._start, self._moves, self._move_limit = game.start_sfen, game.moves, game.move_limit
+        self.set_position(game)
 
-    def set_position(self, start_sfen: str, moves: Sequence[str]) -> None:
-        """Go to this position; if it is the current one or below it, its part of the tree stays.
+    def set_position(self, game: ShogiGame) -> None:
+        """Go to a game's position; if it is the old one or lies below it, that part is kept."""
+        start, moves, known = game.start_sfen, game.moves, len(self._moves)
+        goes_on = (start, game.move_limit) == (self._start, self._move_limit)
+        root = self._below(moves[known:]) if goes_on and moves[:known] == self._moves else None
+        self._start, self._moves, self._move_limit = start, moves, game.move_limit
+        self._played, self._bonus = len(moves), handicap_bonus(start)
+        self._board, self.side = game.search_board(), game.turn
+        is_known = root is not None and root.expanded
+        self.root = root if root and is_known else self._new_root(game.observation())
+        self.kept_visits = self.root.visits
 
-        Moves must be legal.
-        """
-        known = len(self._moves)
-        if start_sfen != self._start or list(moves[:known]) != self._moves:
-            self._set_up(start_sfen, list(moves))
-            return
-        root = self._below(moves[known:])
-        if root is None or not root.expanded:
-            self._set_up(start_sfen, list(moves))
-            return
-        for usi in moves[known:]:
-            self._board.push(usi_to_move(usi))
-        self._moves = list(moves)
-        self.root = root
+    @classmethod
+    def of_game(cls, games: VectorShogi, row: int) -> Tree:
+        """The tree of a game that is played there, on its very board: until its next move."""
+        tree = cls.__new__(cls)
+        tree._move_limit = games.move_limit
+        tree._played, tree._bonus = int(games.move_counts[row]), games.bonus_of(row)
+        tree._board = games.search_board(row)
+        tree.root = tree._new_root(games.observations[row].copy())
+        return tree
+
+    def _new_root(self, observation: features.Observations) -> Node:
+        root = Node()
+        root.moves = self._board.legal_moves()
+        # The root is searched even where our rules end the game: whoever asks plays on.
+        root.observation = observation
+        root.mate = None if root.moves.size else 0
+        self._find_mate(root)
+        return root
+
+    def rest(self) -> None:
+        """Let go of the board, until the next `set_position`."""
+        del self._board
 
     def _below(self, moves: Sequence[str]) -> Node | None:
         """The node that these moves lead to, if it was visited."""
@@ -89,6 +93,12 @@ class Tree:
         """A move of a node in USI notation."""
         return move_to_usi(int(node.moves[index]))
 
+    def winning_move(self) -> int:
+        """The number of the root's move that is proven to win."""
+        if self.root.mating_move is None:
+            return self.root.best()
+        return int(np.flatnonzero(self.root.moves == self.root.mating_move)[0])
+
     def gather(self, count: int, exploration: float) -> list[Leaf]:
         """Start up to `count` visits; returns the leaves that the network must evaluate.
 
@@ -102,22 +112,34 @@ class Tree:
             if self.root.mate is not None:
                 break
             path, node = self._descend(exploration)
-            if node.end_value is None:
-                if node.moves.size:  # it is already waiting
-                    cancel(path)
-                    break
-                leaf = self._look(node, path)
-                if leaf is not None:
-                    leaves.append(leaf)
-                    continue
-            end_value = node.end_value
-            assert end_value is not None
-            finish(path, end_value)
+            if node.end_value is None and node.moves.size:  # already among the leaves
+                cancel(path)
+                break
+            leaves += self._reach(path, node)
         return leaves
 
-    def _descend(self, exploration: float) -> tuple[Path, Node]:
-        node, path = self.root, []
+    def visit(self, index: int, exploration: float) -> list[Leaf]:
+        """One visit to a move of the root, which is expanded; the leaf to be seen, if any."""
+        return self._reach(*self._descend(exploration, index))
+
+    def _reach(self, path: Path, node: Node) -> list[Leaf]:
+        """End a visit where the game's result is known; else here is the leaf."""
+        leaf = self._look(node, path) if node.end_value is None else None
+        if leaf is not None:
+            return [leaf]
+        end_value = node.end_value
+        assert end_value is not None
+        finish(path, end_value)
+        return []
+
+    def _descend(self, exploration: float, first: int | None = None) -> tuple[Path, Node]:
+        """Choose moves down to a node that is new or proven, beginning with `first` if given."""
+        node: Node = self.root
+        path: Path = []
         node.visits += 1
+        if first is not None:
+            path.append((node, first))
+            node = node.start_visit(first)
         while node.open_moves >= 0 and node.mate is None:  # expanded, and nothing is proven
             index = node.choose(exploration)
             path.append((node, index))
@@ -157,7 +179,7 @@ class Tree:
 
     def _leaf(self, node: Node, path: Path) -> Leaf:
         board = self._board
-        played = len(self._moves) + len(path)
+        played = self._played + len(path)
         return Leaf(node, path, played, board.white, board.in_check, board.repetitions, self._bonus)
 
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import numpy.typing as npt
-from rsshogi.core import Move
+from rsshogi.core import Board, Move
 
-from keisei.shogi.actions import usi_to_move
 from keisei.shogi.features import OBSERVATION_BYTES
-from keisei.shogi.rules import Outcome, judge, new_board, repetitions
+from keisei.shogi.rules import Outcome, judge, repetitions
 
 # Declaration is looked for in many positions at once: this one can never declare.
 _NOTHING = np.zeros(OBSERVATION_BYTES, dtype=np.uint8)
 
 
 class SearchBoard:
-    """The position after these USI moves; a search moves by 16-bit numbers (see `actions`).
+    """A position with its history; a search moves by 16-bit numbers (see `actions`).
 
-    >>> board = SearchBoard("4k4/9/4G4/9/9/9/9/9/4K4 b G 1")
+    >>> from keisei.shogi import ShogiGame
+    >>> board = ShogiGame("4k4/9/4G4/9/9/9/9/9/4K4 b G 1").search_board()
     >>> mate = board.mate_in_one()
     >>> board.push(mate)
     >>> str(board.outcome(can_move=False, at_limit=False))
@@ -28,10 +26,15 @@ class SearchBoard:
     It belongs to the thread that made it, like every board.
     """
 
-    def __init__(self, start_sfen: str, moves: Iterable[str] = ()) -> None:
-        self._board = new_board(start_sfen)
-        for usi in moves:
-            self.push(usi_to_move(usi))
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    @classmethod
+    def on(cls, board: Board) -> SearchBoard:
+        """Search on this very board: what is played there must be taken back."""
+        search = cls.__new__(cls)
+        search._board = board
+        return search
 
     def push(self, move: int) -> None:
         """Play a legal move."""

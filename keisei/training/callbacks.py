@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keisei.evaluation.match import MatchResult
-from keisei.runs.metrics import MetricsStore, TensorBoardWriter
+from keisei.runs.metrics import MetricsStore
+from keisei.runs.tensorboard import TensorBoardWriter
 from keisei.shogi import FinishedGame
 from keisei.shogi.records import GameRecord, write_record
 from keisei.training.parallel.statistics import worker_rows

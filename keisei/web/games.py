@@ -11,12 +11,13 @@ from typing import Any
 from keisei.errors import KeiseiError
 from keisei.shogi import IllegalActionError, ShogiGame
 from keisei.shogi.records import GameRecord, read_record, record_bytes
-from keisei.web.networks import Network, Networks, View, view_of
-from keisei.web.positions import replay
+from keisei.web.networks import Network, Networks, Observed, observe
+from keisei.web.positions import blacks_value, replay
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import GameDetail, GameList, GameRow
-from keisei.web.threads import NotFound
+from keisei.web.threads import NotFound, WebError
 
+MAX_RECORD = 64 * 1024  # bytes; 500 moves take 20,000
 VALUE_SECONDS = 2.0  # for all values of a game; a big network leaves some out
 _BATCH = 64
 _KEPT_VALUES = 256
@@ -43,12 +44,11 @@ class RunGames:
         limit: int = 50,
     ) -> GameList:
         """Some games of a run, newest first; `winner` may be "none"."""
-        run = self._runs.open(name)
-        if not run.metrics_path.exists():
-            return GameList(total=0, games=[], reasons=[])
         asked = {"kind": kind, "winner": winner, "reason": reason}
         where = {column: value for column, value in asked.items() if value is not None}
-        with self._runs.metrics(run) as reader:
+        with self._runs.reading(name) as reader:
+            if reader is None:
+                return GameList(total=0, games=[], reasons=[])
             total, rows = reader.find_games(
                 {column: None if value == "none" else value for column, value in where.items()},
                 with_record,
@@ -76,25 +76,30 @@ class RunGames:
 
     def _open(self, name: str, number: int) -> tuple[GameRow, Path]:
         run = self._runs.open(name)
-        if not run.metrics_path.exists():
-            raise NotFound(f"the run {name!r} has no games yet")
-        with self._runs.metrics(run) as reader:
-            row = reader.game(number)
-        if row is None:
-            raise NotFound(f"the run {name!r} has no game {number}")
-        file = row["file"]
+        with self._runs.reading(name) as reader:
+            found = reader.game(number) if reader else None
+            if found is None:
+                raise NotFound(f"the run {name!r} has no game {number}")
+            row, file = _row(found), str(found["file"] or "")
         # What a stranger's database may say is not a way out of the folder.
         if not file or Path(file).name != file:
             raise NotFound(f"game {number} of the run {name!r} has no record")
         path = self._runs.inside(run.games_dir / file)
         if not path.is_file():
             raise NotFound(f"the record of game {number} is gone: {path.name} is missing")
-        return _row(row), path
+        if path.stat().st_size > MAX_RECORD:
+            raise WebError(
+                400, f"{path.name} is too large for a record: more than {MAX_RECORD:,} bytes"
+            )
+        return row, path
 
     def _values_of(self, name: str, path: Path, record: GameRecord) -> Values:
         """Values by the run's newest network; none where there is no network."""
         unknown: Values = [None] * (len(record.moves) + 1)
-        checkpoint = self._runs.newest_checkpoint(name)
+        try:
+            checkpoint = self._runs.newest_checkpoint(name)
+        except (KeiseiError, OSError):  # it leads elsewhere, or is no folder
+            return unknown
         if checkpoint is None:
             return unknown
         key = (path, checkpoint)
@@ -117,30 +122,30 @@ def values_of(network: Network, record: GameRecord) -> Values:
     """What the network thinks of each position, for Black; what takes too long is left out."""
     values: Values = [None] * (len(record.moves) + 1)
     end = time.monotonic() + VALUE_SECONDS
-    views = _views(record)
+    positions = _positions(record)
     # The ends and the middle first, so that a graph without the rest still shows the game.
-    order = sorted(range(len(views)), key=lambda ply: (ply % 8 != 0, ply % 2 != 0, ply))
+    order = sorted(range(len(positions)), key=lambda ply: (ply % 8 != 0, ply % 2 != 0, ply))
     for first in range(0, len(order), _BATCH):
         plies = order[first : first + _BATCH]
-        seen = network.look_at([views[ply] for ply in plies])
+        seen = network.look_at([positions[ply] for ply in plies])
         for ply, opinion in zip(plies, seen, strict=True):
-            values[ply] = round(opinion.value, 4)
+            values[ply] = blacks_value(opinion.score)
         if time.monotonic() > end:
             break
     return values
 
 
-def _views(record: GameRecord) -> list[View]:
+def _positions(record: GameRecord) -> list[Observed]:
     """The game before and after each of its moves, up to where our rules end it."""
     game = ShogiGame(record.start_sfen, move_limit=None)
-    views = [view_of(game)]
+    positions = [observe(game)]
     for usi in record.moves:
         try:
             game.push_usi(usi)
         except IllegalActionError:  # people play on where our rules end a game
             break
-        views.append(view_of(game))
-    return views
+        positions.append(observe(game))
+    return positions
 
 
 def _row(row: dict[str, Any]) -> GameRow:

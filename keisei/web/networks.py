@@ -15,7 +15,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
+from keisei.errors import KeiseiError
 from keisei.processes.machine import cores
+from keisei.search import Candidate, Score
 from keisei.shogi import PolicyOutputMapper, Positions, ShogiGame
 from keisei.shogi.actions import Turn
 from keisei.shogi.features import SIDE, Observations
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from keisei.core.policy import Evaluation
     from keisei.trained import TrainedNetwork
 
+MAX_CHECKPOINT = 192 * 1024 * 1024  # bytes; of a full network and its learner, 132 million
 KEPT = 4  # networks that stay in memory though nobody has them
 TOP = 5  # moves that are told
 _MAPPER = PolicyOutputMapper()
@@ -31,27 +34,28 @@ _MAPPER = PolicyOutputMapper()
 _Key = tuple[Path, int, int]  # a file with its time and size
 
 
-class View(NamedTuple):
+class Observed(NamedTuple):
     """A position as a network sees it; without a board, so that any thread may have it."""
 
     observation: Observations
     legal: npt.NDArray[np.int16]
-    result: float | None  # Black's, when the game is over
+    result: Score | None  # when the game is over
 
 
 class Opinion(NamedTuple):
-    """The likeliest moves (USI) with their probabilities, and the value for Black."""
+    """The likeliest moves, and how the position stands."""
 
-    top: list[tuple[str, float]]
-    value: float
+    top: list[Candidate]
+    score: Score
 
 
-def view_of(game: ShogiGame) -> View:
+def observe(game: ShogiGame) -> Observed:
     """The game's position."""
     result = None
     if game.outcome:
-        result = {"black": 1.0, "white": -1.0, None: 0.0}[game.outcome.winner]
-    return View(game.observation(), game.legal_actions().astype(np.int16), result)
+        winner = game.outcome.winner
+        result = Score(winner, 1.0) if winner else Score(game.turn, 0.0)
+    return Observed(game.observation(), game.legal_actions().astype(np.int16), result)
 
 
 class Network:
@@ -67,35 +71,28 @@ class Network:
         with self._lock:
             return self._policy(positions)
 
-    def look_at(self, views: Sequence[View]) -> list[Opinion]:
+    def look_at(self, observed: Sequence[Observed]) -> list[Opinion]:
         """What the network thinks of positions; of those where the game is over, the result."""
-        going = [view for view in views if view.result is None]
-        answers = iter(self._ask(going))
+        answers = iter(self._ask([one for one in observed if one.result is None]))
         return [
-            next(answers) if view.result is None else Opinion([], view.result) for view in views
+            next(answers) if one.result is None else Opinion([], one.result) for one in observed
         ]
 
-    def _ask(self, views: Sequence[View]) -> list[Opinion]:
-        if not views:
+    def _ask(self, observed: Sequence[Observed]) -> list[Opinion]:
+        if not observed:
             return []
-        positions = Positions.of([v.observation for v in views], [v.legal for v in views])
+        positions = Positions.of([one.observation for one in observed], [o.legal for o in observed])
         seen = self.policy(positions)
         probabilities = np.exp(seen.log_probs)
         answers = []
-        for row, view in enumerate(views):
-            turn: Turn = "white" if view.observation[SIDE] else "black"
+        for row, one in enumerate(observed):
+            turn: Turn = "white" if one.observation[SIDE] else "black"
             own = probabilities[positions.segment(row)]
-            order = np.argsort(-own, kind="stable").tolist()
-            value = float(seen.values[row])
-            answers.append(
-                Opinion(
-                    [
-                        (_MAPPER.action_to_usi(int(view.legal[i]), turn), float(own[i]))
-                        for i in order[:TOP]
-                    ],
-                    value if turn == "black" else -value,
-                )
-            )
+            top = [
+                Candidate(_MAPPER.action_to_usi(int(one.legal[i]), turn), float(own[i]))
+                for i in np.argsort(-own, kind="stable").tolist()[:TOP]
+            ]
+            answers.append(Opinion(top, Score(turn, float(seen.values[row]))))
         return answers
 
 
@@ -108,6 +105,7 @@ class Networks:
     def __init__(self) -> None:
         self._kept: OrderedDict[_Key, Network] = OrderedDict()
         self._loaded: WeakValueDictionary[_Key, Network] = WeakValueDictionary()
+        self._refused: OrderedDict[_Key, str] = OrderedDict()  # why: they are not read again
         self._lock = threading.Lock()  # one load at a time: loading takes memory
 
     def load(self, path: Path) -> Network:
@@ -115,14 +113,25 @@ class Networks:
         status = path.stat()
         key = (path, status.st_mtime_ns, status.st_size)
         with self._lock:
+            if key in self._refused:
+                raise KeiseiError(self._refused[key])
             network = self._loaded.get(key)
             if network is None:
-                network = self._loaded[key] = Network(_load(path))
+                network = self._loaded[key] = Network(self._try_to_load(key))
             self._kept[key] = network
             self._kept.move_to_end(key)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
             return network
+
+    def _try_to_load(self, key: _Key) -> TrainedNetwork:
+        try:
+            return _load(key[0])
+        except KeiseiError as error:
+            self._refused[key] = str(error)
+            if len(self._refused) > 1000:
+                self._refused.popitem(last=False)
+            raise
 
 
 def _load(path: Path) -> TrainedNetwork:
@@ -133,4 +142,4 @@ def _load(path: Path) -> TrainedNetwork:
 
     # A training may need the cores more; half of them is enough to play.
     torch.set_num_threads(max(1, min(4, cores() // 2)))
-    return load_trained(path)
+    return load_trained(path, MAX_CHECKPOINT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from keisei.runs.run import Run
+from keisei.web.networks import MAX_CHECKPOINT
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import Episode, Frame, LegendEntry
 from keisei.web.threads import NotFound, WebError
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from keisei.worlds.world import Entity
 
 MAX_TURNS = 500
+MAX_SECONDS = 20.0  # of playing
 MAX_CELLS = 1_000_000  # in all frames of an episode together
 _KEPT = 8
 
@@ -53,8 +56,8 @@ def _play(run: Run, seed: int) -> Episode:
     from keisei.worlds.watch import load_episode_of
     from keisei.worlds.world import World
 
-    _refuse_own_code(run)
-    environment = load_episode_of(run, seed)
+    # A world that is code is refused.
+    environment = load_episode_of(run, seed, limit=MAX_CHECKPOINT)
     world = environment.world
     assert isinstance(world, World)
     world.reset()
@@ -80,8 +83,11 @@ def _play(run: Run, seed: int) -> Episode:
     environment.on_turn = add_frame
     height, width = world.settings.height, world.settings.width
     turns = min(world.max_turns, MAX_TURNS, max(MAX_CELLS // (height * width), 1))
+    end = time.monotonic() + MAX_SECONDS
     for _ in range(turns):
         environment.take_turn()
+        if time.monotonic() > end:
+            break
     return Episode(
         height=height,
         width=width,

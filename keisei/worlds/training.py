@@ -26,9 +26,10 @@ import yaml
 from keisei.errors import KeiseiError
 from keisei.processes.machine import keep_freed_memory
 from keisei.runs.checkpoint import CheckpointStore
-from keisei.runs.metrics import MetricsStore, TensorBoardWriter
+from keisei.runs.metrics import MetricsStore
 from keisei.runs.run import Run, is_training
 from keisei.runs.stopping import Stopper
+from keisei.runs.tensorboard import TensorBoardWriter
 from keisei.runs.trace import Trace, check_trace_file
 from keisei.settings import to_yaml
 from keisei.worlds.config import WorldRunConfig, load_world_config
@@ -36,6 +37,7 @@ from keisei.worlds.curves import draw_returns
 from keisei.worlds.display import Lines, make_display
 from keisei.worlds.environment import EpochResult
 from keisei.worlds.parallel_environment import build
+from keisei.worlds.registry import WORLDS
 
 log = logging.getLogger(__name__)
 
@@ -173,8 +175,12 @@ def start_world_training(
     name: str | None,
     resume: str | None,
     trace_file: Path | None,
+    trust: bool = False,
 ) -> bool:
-    """Train a new run, or go on with one; returns whether it got to its end."""
+    """Train a new run, or go on with one; returns whether it got to its end.
+
+    `trust`: may a run that goes on import the code that its settings name?
+    """
     check_trace_file(trace_file)
     if resume is None:
         if world is None:
@@ -186,7 +192,7 @@ def start_world_training(
     if world or config_file or name:
         raise KeiseiError("--resume uses the run's own world, name and settings: leave them out")
     run = open_run(resume, overrides)
-    training = WorldTraining(load_world_config(None, run.config_path, overrides), run, trace_file)
+    training = WorldTraining(load_run_config(run, overrides, trust), run, trace_file)
     if training.checkpoints.paths():
         training.load_latest()
     elif not is_training(run.folder):  # else it does not start at all, and says why
@@ -198,3 +204,18 @@ def open_run(name: str, overrides: Sequence[str] = ()) -> Run:
     """A run by name or folder."""
     defaults = load_world_config(overrides=[o for o in overrides if o.startswith("runs_dir=")])
     return Run.open(name, Path(defaults.runs_dir), of_world=True)
+
+
+def load_run_config(run: Run, overrides: Sequence[str] = (), trust: bool = False) -> WorldRunConfig:
+    """The settings of a run; a world that is code must be trusted, or named in the overrides.
+
+    A run may come from a stranger: a file must not be enough to have code imported.
+    """
+    config = load_world_config(None, run.config_path, overrides)
+    named = any(one.partition("=")[0].strip() == "world" for one in overrides)
+    if not (trust or named or config.world in WORLDS):
+        raise KeiseiError(
+            f"the run {run.name} names the world {config.world}, which is code from outside "
+            f"Keisei; if you trust it, add --trust: keisei worlds watch {run.name} --trust"
+        )
+    return config

@@ -64,8 +64,9 @@ class ExperienceCollector:
             assert self.slots
             assert done.slot is not None
             rollout = rollout_in(self.slots, done.slot)
-            end = rollout.legal_offsets[-1]
-            rollout.legal = rollout.legal[:end] if done.legal is None else done.legal
+            for name, array in done.overflow.items():
+                setattr(rollout, name, array)
+            rollout.cut_legal(int(rollout.legal_offsets[-1]))
             rollout.version = done.version
         number = sum(one.worker == worker for one in self.waiting)
         self.waiting.append(

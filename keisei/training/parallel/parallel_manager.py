@@ -29,9 +29,9 @@ class ParallelManager(BaseManager):
                 "make_manager(config, agent) makes the manager that the settings name"
             )
         self._supervisor = Supervisor(
-            self.config, self.agent, self._shards, self._checkpoints, self._trace
+            self.config, self.agent, self._acting, self._shards, self._checkpoints, self._trace
         )
-        self.synchronize_models()
+        self._publish()
         self._supervisor.start()
         self._wait_for(self._supervisor.all_ready)
         self._share_cores()
@@ -54,12 +54,8 @@ class ParallelManager(BaseManager):
 
     # -- work ----------------------------------------------------------------------------------
 
-    @property
-    def published(self) -> int:
-        return self._running.synchronizer.version
-
     def _publish(self) -> None:
-        self._running.publish(self.agent.version)
+        self._running.publish()
 
     def _collect(self, steps: int, timeout: float | None) -> list[Finished]:
         supervisor, collector = self._running, self._running.collector

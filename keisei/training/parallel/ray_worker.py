@@ -78,7 +78,6 @@ class RayWorker:
         weights: npt.NDArray[Any],
         version: int,
         number: int,
-        incarnation: int,
         state: dict[str, Any] | None,
     ) -> tuple[RolloutDone | None, Rollout | None]:
         """Play rollout `number` of the shard.
@@ -89,9 +88,7 @@ class RayWorker:
         torch.set_num_threads(1)  # of the calling thread
         self._status.spent("waiting", self._idle_since)
         if state is not None or number == 0:
-            self._shard = make_shard(self._config, self._index, incarnation)
-            if state:
-                self._shard.load_state_dict(state)
+            self._shard = make_shard(self._config, self._index, state)
         elif number != self._next:
             return None, None
         assert self._shard is not None
@@ -103,8 +100,10 @@ class RayWorker:
         with self._status.spending("busy"):
             rollout = new_rollout(self._config)
             opponent = self._opponent.policy(version)
-            finished = self._shard.collect(self._policy, rollout, version, opponent)
-        self._status.count(-self._shard.games.num_games, len(finished))
+            finished = self._shard.collect(
+                self._policy, rollout, version, opponent, self._status.count_steps
+            )
+        self._status.count(games=len(finished))
         self._next, self._idle_since = number + 1, time.monotonic()
         offset = clock_offset()
         spans = [
@@ -116,5 +115,5 @@ class RayWorker:
     def _policy(self, positions: Positions) -> Evaluation:
         seen = evaluate(self._network, positions, self._forward)
         self._status.beat()
-        self._status.count(len(positions), 0)
+        self._status.count(evaluations=len(positions))
         return seen

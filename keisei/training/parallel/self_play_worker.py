@@ -55,9 +55,7 @@ class SelfPlayWorker:
         self._status = WorkerStatus(shared_row(fds["status"][0], welcome.capacity, index))
         self._slots = SharedArrays(slot_layout(config, welcome.num_slots), fds["slots"][0])
         self._shares_memory = config.training.parallel.use_shared_memory
-        self._shard = make_shard(config, index, welcome.incarnation)
-        if welcome.shard:
-            self._shard.load_state_dict(welcome.shard)
+        self._shard = make_shard(config, index, welcome.shard)
         self._state = self._shard.state_dict()
         self._opponent = Opponent(config, index, welcome.checkpoints)
         if "requests" in fds:
@@ -111,7 +109,7 @@ class SelfPlayWorker:
     def _policy(self, positions: Positions) -> Evaluation:
         self._look_up()
         seen = self._network(positions)
-        self._status.count(len(positions), 0)
+        self._status.count(evaluations=len(positions))
         return seen
 
     def _look_up(self) -> None:
@@ -127,16 +125,18 @@ class SelfPlayWorker:
         room = rollout.legal
         with self._status.spending("busy"):
             opponent = self._opponent.policy(version)
-            finished = self._shard.collect(self._policy, rollout, version, opponent)
-        # All but the last evaluation, of the positions after the rollout, was for a move.
-        self._status.count(-self._shard.games.num_games, len(finished))
+            finished = self._shard.collect(
+                self._policy, rollout, version, opponent, self._status.count_steps
+            )
+        self._status.count(games=len(finished))
         self._state = self._shard.state_dict()
         scores, spans = self._shard.scores, self._status.take_spans()
         done = RolloutDone(work.slot, version, finished, self._state, scores, spans)
         if not self._shares_memory:
             return replace(done, rollout=rollout)
-        fits = np.shares_memory(rollout.legal, room)
-        return done if fits else replace(done, legal=rollout.legal)
+        if np.shares_memory(rollout.legal, room):
+            return done
+        return replace(done, overflow={"legal": rollout.legal, "improved": rollout.improved})
 
 
 def serve(run: Callable[[Connection, Welcome, Descriptors], None]) -> None:

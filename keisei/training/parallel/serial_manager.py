@@ -6,8 +6,11 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from keisei.core.policy import evaluate
+from keisei.core.rollout import Rollout
 from keisei.core.runtime import one_thread
 from keisei.selfplay.opponents import Opponent
 from keisei.selfplay.plan import UpdatePlan
@@ -18,7 +21,7 @@ from keisei.training.parallel.messages import RolloutDone
 
 
 class SerialManager(BaseManager):
-    """Plays with the learner's own network, on one thread as workers do, so that sums are equal.
+    """Plays with the learner's network, on one thread as workers do, so that sums are equal.
 
     The thread that collects makes the shards, because games belong to the thread that made them;
     other threads look at `shard_states`.
@@ -37,13 +40,15 @@ class SerialManager(BaseManager):
         """There are no workers."""
         return False
 
-    @property
-    def published(self) -> int:
-        """The version that plays: always the learner's own."""
-        return self.agent.version
-
     def _publish(self) -> None:
-        pass
+        """They are here already."""
+
+    def collect_experiences(
+        self, target_steps: int | None = None, timeout: float | None = None
+    ) -> list[Rollout]:
+        """As everywhere; what plays is here, so nobody has to hand it new weights first."""
+        self.synchronize_models()
+        return super().collect_experiences(target_steps, timeout)
 
     def _collect(self, steps: int, timeout: float | None) -> list[Finished]:
         plan = replace(UpdatePlan.of(self.parallel, steps), mode="sync")
@@ -61,15 +66,15 @@ class SerialManager(BaseManager):
         return collector.take(self.agent.version)
 
     def _make(self, index: int) -> tuple[SelfPlayShard, Opponent]:
-        shard = make_shard(self.config, index)
-        if state := self._shards.get(index):
-            shard.load_state_dict(state)
+        shard = make_shard(self.config, index, self._shards.get(index))
         return shard, Opponent(self.config, index, self._checkpoints)
 
     def _play(self, index: int) -> RolloutDone:
-        (shard, opponent), version = self._playing[index], self.agent.version
+        (shard, opponent), version = self._playing[index], self._acting.version
         rollout = new_rollout(self.config)
-        games = shard.collect(self.agent.evaluate, rollout, version, opponent.policy(version))
+        policy = partial(evaluate, self._acting.network)
+        with self.agent.precision():
+            games = shard.collect(policy, rollout, version, opponent.policy(version))
         self._shards[index] = state = shard.state_dict()
         return RolloutDone(None, version, games, state, shard.scores, rollout=rollout)
 
