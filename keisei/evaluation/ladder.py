@@ -123,17 +123,12 @@ def find_entries(run: Run, settings: LadderSettings) -> list[Entry]:
         raise KeiseiError(f"the run {run.folder} has no checkpoint yet; wait for its first one")
     for path in spread(paths, settings.checkpoints):
         trained = load_trained(path)
-        entries.append(
-            _entry(f"step {trained.steps:,}", path, "", trained.steps, trained.cpu_hours)
-        )
+        trained_by = (trained.steps, trained.cpu_hours)
+        entries.append(Entry(f"step {trained.steps:,}", str(path), *trained_by))
     for nodes in settings.nodes:
         name = f"step {trained.steps:,}, {nodes} nodes"
-        entries.append(_entry(name, path, f",nodes={nodes}", trained.steps, trained.cpu_hours))
+        entries.append(Entry(name, f"{path},nodes={nodes}", *trained_by))
     return entries
-
-
-def _entry(name: str, path: Path, how: str, steps: int, cpu_hours: float) -> Entry:
-    return Entry(name, f"{path}{how}", steps, cpu_hours)
 
 
 def spread(paths: Sequence[Path], count: int) -> list[Path]:

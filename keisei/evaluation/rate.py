@@ -30,7 +30,6 @@ _OVERHEAD = 0.2  # seconds of a game that any player takes
 _ME = "?"  # while it is rated: a reference may have the same name
 
 Task = tuple[str, str]  # the player and the reference
-Play = Callable[[str, str, MatchSettings, int], MatchResult]
 
 
 @dataclass

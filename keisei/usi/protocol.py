@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keisei.errors import KeiseiError
-from keisei.search import Clock, Limit
+from keisei.search import Limit
 from keisei.shogi.actions import Turn
 from keisei.shogi.rules import START_SFEN
 
@@ -83,7 +83,7 @@ class Go:
         `nodes` is what a GUI has set for every `go` that names none, `overhead` what is lost
         between GUI and engine.
 
-        >>> Go(byoyomi=1000).limit("black", overhead=200).time
+        >>> Go(byoyomi=1000).limit("black", overhead=200).seconds
         0.8
         """
         wanted = self.nodes or nodes or (UNLIMITED_NODES if self.by_nodes_alone else None)
@@ -91,13 +91,10 @@ class Go:
             return Limit(wanted, seconds=self.mate / 1000)
         if self.infinite or not self.has_clock:
             return Limit(wanted)
-        if self.movetime is not None:
-            times = (0, 0, self.movetime)
-        elif side == "black":
-            times = (self.btime or 0, self.binc, self.byoyomi)
-        else:
-            times = (self.wtime or 0, self.winc, self.byoyomi)
-        return Limit(wanted, clock=Clock(*(time / 1000 for time in (*times, overhead))))
+        left, gain = (self.btime, self.binc) if side == "black" else (self.wtime, self.winc)
+        clock = (left or 0, gain, self.byoyomi) if self.movetime is None else (0, 0, self.movetime)
+        main, increment, byoyomi = (time / 1000 for time in clock)
+        return Limit.by_clock(main, increment, byoyomi, overhead / 1000, wanted)
 
 
 _NUMBERS = ("btime", "wtime", "binc", "winc", "byoyomi", "movetime", "nodes")

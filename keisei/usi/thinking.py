@@ -39,8 +39,9 @@ def think(
     thinker.most_nodes = options.number("USI_Hash") * 1_000_000 // _NODE_BYTES
     limit = go.limit(game.turn, options.number("Nodes"), options.number("MoveOverhead"))
     report = _Thought(thinker, game, go, hear, write).run(limit)
+    mate = report.score.mate
     if go.mate is not None:
-        return _mate_answer(report)
+        return "timeout" if mate is None else " ".join(report.line) if mate > 0 else "nomate"
     if 100 * report.score.win_chance < options.number("Resign"):
         return "resign"
     ponder = f" ponder {report.line[1]}" if len(report.line) > 1 else ""
@@ -62,7 +63,7 @@ class _Thought:
     def run(self, limit: Limit) -> Report:
         """Search until time, nodes or `stop` end it, and tell what was found."""
         if self._pondering:
-            report = self._search(replace(limit, seconds=None, clock=None))
+            report = self._search(replace(limit, seconds=None))
             self._await_end()
             if self._ended_by != "ponderhit":
                 return report
@@ -108,9 +109,3 @@ class _Thought:
             f"info depth {len(report.line)} time {passed * 1000:.0f} nodes {nodes} "
             f"nps {nodes / passed:.0f} score {shown} pv {' '.join(report.line)}"
         )
-
-
-def _mate_answer(report: Report) -> str:
-    if report.score.mate is None:
-        return "timeout"
-    return " ".join(report.line) if report.score.mate > 0 else "nomate"

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.processes.machine import cores
-from keisei.search import Candidate, Score
+from keisei.search import RankedMove, Score
 from keisei.shogi import PolicyOutputMapper, Positions, ShogiGame
 from keisei.shogi.actions import Turn
 from keisei.shogi.features import SIDE, Observations
@@ -43,7 +43,7 @@ class Observed(NamedTuple):
 class Opinion(NamedTuple):
     """The likeliest moves, and how the position stands."""
 
-    top: list[Candidate]
+    top: list[RankedMove]
     score: Score
 
 
@@ -87,7 +87,7 @@ class Network:
             turn: Turn = "white" if one.observation[SIDE] else "black"
             own = probabilities[positions.segment(row)]
             top = [
-                Candidate(_MAPPER.action_to_usi(int(one.legal[i]), turn), float(own[i]))
+                RankedMove(_MAPPER.action_to_usi(int(one.legal[i]), turn), float(own[i]))
                 for i in np.argsort(-own, kind="stable").tolist()[:TOP]
             ]
             answers.append(Opinion(top, Score(turn, float(seen.values[row]))))

@@ -53,8 +53,11 @@ class _Game:
 
     @property
     def turn(self) -> Turn:
+        return self.side_to_make(len(self.moves))
+
+    def side_to_make(self, move: int) -> Turn:
         first: Turn = "black" if self.start.split()[1] == "b" else "white"
-        return first if len(self.moves) % 2 == 0 else other(first)
+        return first if move % 2 == 0 else other(first)
 
     @property
     def your_turn(self) -> bool:
@@ -206,7 +209,8 @@ class Table:
     def undo(self, number: str) -> PlayedGame:
         """Take back to the human's previous turn."""
         with self._using(number) as game:
-            mine = [n for n in range(len(game.moves)) if _side(game, n) == game.settings.side]
+            side, plies = game.settings.side, range(len(game.moves))
+            mine = [ply for ply in plies if game.side_to_make(ply) == side]
             resigned = game.result is not None and game.result.reason in ("resignation", "time")
             if resigned and game.turn == game.settings.side:
                 pass  # only the end is taken back
@@ -234,7 +238,7 @@ class Table:
             nodes = max(game.settings.nodes, HINT_NODES)
             report = game.thinker.think(board, Limit(nodes, HINT_SECONDS, stop=self._closing))
             self._bound_trees()
-            top = top_moves(board, game.thinker.candidates(TOP))
+            top = top_moves(board, game.thinker.ranked_moves(TOP))
             return Hint(top=top, value=blacks_value(report.score))
 
     def record(self, number: str, suffix: str) -> tuple[str, bytes]:
@@ -299,11 +303,6 @@ class Table:
 
 def _look(game: _Game) -> Opinion:
     return game.network.look_at([observe(game.board())])[0]
-
-
-def _side(game: _Game, move: int) -> Turn:
-    first: Turn = "black" if game.start.split()[1] == "b" else "white"
-    return first if move % 2 == 0 else other(first)
 
 
 def _result_text(side: Turn, winner: Turn | None, reason: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from keisei.search import Candidate, Score
+from keisei.search import RankedMove, Score
 from keisei.shogi.actions import Turn
 from keisei.shogi.notation import steps
 from keisei.shogi.rules import HANDICAPS, START_SFEN
@@ -77,7 +77,7 @@ def look_at(sfen: str) -> PositionAnswer:
     return PositionAnswer(position=position_of(game), legal=game.legal_usi())
 
 
-def top_moves(game: ShogiGame, candidates: Iterable[Candidate]) -> list[TopMove]:
+def top_moves(game: ShogiGame, moves: Iterable[RankedMove]) -> list[TopMove]:
     """Moves to consider in a game's position, with their names."""
     return [
         TopMove(
@@ -87,7 +87,7 @@ def top_moves(game: ShogiGame, candidates: Iterable[Candidate]) -> list[TopMove]
             probability=round(one.probability, 4),
             value=one.score.value if one.score else None,
         )
-        for one in candidates
+        for one in moves
     ]
 
 
