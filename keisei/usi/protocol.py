@@ -1,4 +1,4 @@
-"""What USI's lines mean. Nothing here needs a network: an engine must answer before it has one."""
+"""Reading USI's commands. Nothing here needs a network: an engine must answer before it has one."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ UNLIMITED_NODES = 800  # for a `go` without any limit
 
 
 class UsiError(KeiseiError, ValueError):
-    """A line that is not USI, or that asks for what cannot be; the message names it."""
+    """A line that is not USI, or that asks for something impossible; the message names it."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """A game so far: where it started and what was played."""
+    """A game so far: its start position and moves."""
 
     start_sfen: str = START_SFEN
     moves: tuple[str, ...] = ()
@@ -68,13 +68,13 @@ class Go:
 
     @property
     def has_clock(self) -> bool:
-        """Does it say anything about time?"""
+        """Does it mention time?"""
         clocks = (self.btime, self.wtime, self.movetime)
         return bool(self.byoyomi or self.binc or self.winc) or any(t is not None for t in clocks)
 
     @property
     def by_nodes_alone(self) -> bool:
-        """Does time play no part in when it ends? Then the same is found every time."""
+        """Is the search limited by nodes alone? Then it finds the same every time."""
         return not (self.has_clock or self.infinite or self.ponder or self.mate is not None)
 
     def limit(self, side: Turn, nodes: int = 0, overhead: int = 0) -> Limit:
@@ -101,7 +101,7 @@ _NUMBERS = ("btime", "wtime", "binc", "winc", "byoyomi", "movetime", "nodes")
 
 
 def read_go(words: Sequence[str]) -> Go:
-    """What the words after `go` ask for; what is not known is passed over: a GUI must get a move.
+    """What the words after `go` ask for; unknown words are skipped: a GUI must get a move.
 
     >>> read_go("ponder btime 60000 wtime 50000 byoyomi 1000".split()).byoyomi
     1000
@@ -113,7 +113,7 @@ def read_go(words: Sequence[str]) -> Go:
         elif word == "mate" and not after.isdecimal():
             found[word] = math.inf
         elif (word == "mate" or word in _NUMBERS) and after.removeprefix("-").isdecimal():
-            # What fits no clock is rubbish, and Python's would overflow.
+            # No clock shows more than this, and Python's would overflow.
             found[word] = min(max(int(after[:20]), 0), 10**12)
     if "mate" in found:
         found.pop("infinite", None)  # `go mate infinite` is a search for mate
@@ -133,7 +133,7 @@ def read_setoption(words: Sequence[str]) -> tuple[str, str]:
 
 
 def centipawns(value: float) -> int:
-    """A value from -1 to 1 as GUIs show it: 600 is a win chance of 73 %, by the usual logistic.
+    """A value from -1 to 1 as GUIs show it: 600 is a 73 % chance to win, by the usual logistic.
 
     >>> centipawns(0.0), centipawns(0.46)
     (0, 597)

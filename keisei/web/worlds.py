@@ -19,12 +19,12 @@ _KEPT = 8
 
 
 class Episodes:
-    """Plays episodes, one at a time, and keeps those that were asked for last."""
+    """Plays episodes, one at a time, and keeps the latest ones."""
 
     def __init__(self, runs: RunsFolder) -> None:
         self._runs = runs
         self._kept: OrderedDict[tuple[Path, int], Episode] = OrderedDict()
-        self._lock = threading.Lock()  # a checkpoint of a world may be large
+        self._lock = threading.Lock()  # a world's checkpoint may be large
 
     def play(self, name: str, seed: int) -> Episode:
         """An episode from a seed, by the run's newest checkpoint."""
@@ -44,7 +44,7 @@ class Episodes:
 
 
 def _play(run: Run, seed: int) -> Episode:
-    # Here and not above: agents need PyTorch, which takes seconds to import.
+    # Not at the top: agents need PyTorch, which takes seconds to import.
     from keisei.worlds.config import load_world_config
     from keisei.worlds.drawing import AGENT_COLORS
     from keisei.worlds.registry import WORLDS
@@ -52,10 +52,10 @@ def _play(run: Run, seed: int) -> Episode:
     from keisei.worlds.world import World
 
     name = load_world_config(None, run.config_path).world
-    if name not in WORLDS:  # a file that names code must not have it run by who looks at a page
+    if name not in WORLDS:  # looking at a page must not run code that a file names
         raise WebError(
             400,
-            f"the world {name} is code of its own, which the page does not run: use `keisei worlds "
+            f"the page does not run code of your own, such as the world {name}: use `keisei worlds "
             f"watch {run.name}` if you trust it",
         )
     environment = load_episode_of(run, seed)
