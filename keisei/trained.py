@@ -13,7 +13,12 @@ from keisei.core.learner import build_network
 from keisei.core.policy import Policy, evaluate
 from keisei.errors import KeiseiError
 from keisei.models import NETWORKS
-from keisei.runs.checkpoint import CheckpointStore, load_checkpoint, save_checkpoint
+from keisei.runs.checkpoint import (
+    CheckpointStore,
+    load_checkpoint,
+    save_checkpoint,
+    trained_weights,
+)
 from keisei.runs.run import Run
 
 
@@ -36,7 +41,7 @@ def load_trained(path: Path) -> Trained:
         network = build_network(ModelConfig.model_validate(settings["model"]))
         parallel = settings["training"]["parallel"]
         processes = int(parallel["num_workers"]) if parallel["enabled"] else 1
-        network.load_state_dict(state["agent"]["network"])
+        network.load_state_dict(trained_weights(state))
         progress = state["progress"]
         steps, seconds = int(progress["steps"]), float(progress["seconds"])
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
@@ -77,7 +82,7 @@ def export_network(checkpoint: Path, file: Path) -> None:
         raise KeiseiError(f"cannot write {file}: {file.parent} is no folder")
     load_trained(checkpoint)  # an error now is better than one for who gets the file
     state = load_checkpoint(checkpoint)
-    network = {name: weights.half() for name, weights in state["agent"]["network"].items()}
+    network = {name: weights.half() for name, weights in trained_weights(state).items()}
     progress = {name: state["progress"][name] for name in ("steps", "seconds")}
     save_checkpoint(
         file, {"agent": {"network": network}, "progress": progress, "config": state["config"]}

@@ -25,6 +25,7 @@ class Batch(NamedTuple):
     values: Floats
     advantages: Floats
     returns: Floats
+    improved: Floats  # [sum], or empty
 
 
 class ExperienceBuffer:
@@ -121,6 +122,7 @@ class ExperienceBuffer:
             np.concatenate([r.values.ravel() for r in self.rollouts]),
             np.concatenate([advantages.ravel() for advantages, _ in estimates]),
             np.concatenate([returns.ravel() for _, returns in estimates]),
+            np.concatenate([r.improved for r in self.rollouts]),
         )
         learned = np.concatenate([r.learned.ravel() for r in self.rollouts])
         if not learned.all():  # an opponent's moves served the estimates, and have done their part
@@ -145,8 +147,11 @@ class ExperienceBuffer:
             raise ValueError("call compute_advantages_and_returns() first")
         if rows is None:
             return self._all
-        every, columns = self._all.positions, self._all[1:]
-        return Batch(every.take(rows), *(column[rows] for column in columns))
+        every, improved = self._all.positions, self._all.improved
+        columns = (column[rows] for column in self._all[1:-1])
+        if len(improved):
+            improved = improved[every.places(rows)]
+        return Batch._make([every.take(rows), *columns, improved])
 
     def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
         """All steps once, in random order, in minibatches of at most `size` and nearly equal size.

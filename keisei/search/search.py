@@ -89,7 +89,7 @@ class Search:
     def run(self, trees: Sequence[Tree], limit: Limit) -> None:
         """Visit each tree until the limit is reached; one whose root is proven is done."""
         is_over = limit.start()
-        self._expand_roots(trees)
+        self.expand(trees)
         more = math.inf if limit.nodes is None else limit.nodes
         goals = [tree.root.visits + more for tree in trees]
         while True:
@@ -103,12 +103,13 @@ class Search:
                     leaves += tree.gather(count, self.settings.exploration)
             if not searching:
                 return
-            self._evaluate(leaves)
+            self.evaluate(leaves)
             if is_over():
                 return
 
-    def _expand_roots(self, trees: Sequence[Tree]) -> None:
-        self._evaluate(
+    def expand(self, trees: Sequence[Tree]) -> None:
+        """Let the network see the roots that it has not seen."""
+        self.evaluate(
             [leaf for tree in trees if not tree.root.expanded for leaf in tree.gather(1, 0)]
         )
         if self.settings.noise:
@@ -125,7 +126,7 @@ class Search:
             visits[index] = child.visits
         root.pull = root.priors / (1 + visits)
 
-    def _evaluate(self, leaves: list[Leaf]) -> None:
+    def evaluate(self, leaves: list[Leaf]) -> None:
         """Show the leaves to the network, and end their visits with what it says."""
         if not leaves:
             return
@@ -152,7 +153,7 @@ class Search:
             leaf.node.observation = observations[row].copy()
             leaf.node.actions = legal[row]
             leaf.node.expand(
-                priors[positions.segment(row)].copy(), value - self.settings.first_worth
+                priors[positions.segment(row)].copy(), value, self.settings.first_worth
             )
             finish(leaf.path, value)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keisei.search.node import Node
-from keisei.shogi import ShogiGame
+from keisei.shogi import ShogiGame, VectorShogi, features
 from keisei.shogi.actions import move_to_usi, usi_to_move
 from keisei.shogi.rules import handicap_bonus
 
@@ -50,16 +50,27 @@ class Tree:
         goes_on = (start, game.move_limit) == (self._start, self._move_limit)
         root = self._below(moves[known:]) if goes_on and moves[:known] == self._moves else None
         self._start, self._moves, self._move_limit = start, moves, game.move_limit
-        self._bonus = handicap_bonus(start)
+        self._played, self._bonus = len(moves), handicap_bonus(start)
         self._board, self.side = game.search_board(), game.turn
-        self.root = root if root is not None and root.expanded else self._new_root(game)
+        is_known = root is not None and root.expanded
+        self.root = root if root and is_known else self._new_root(game.observation())
         self.kept_visits = self.root.visits
 
-    def _new_root(self, game: ShogiGame) -> Node:
+    @classmethod
+    def of_game(cls, games: VectorShogi, row: int) -> Tree:
+        """The tree of a game that is played there, on its very board: until its next move."""
+        tree = cls.__new__(cls)
+        tree._move_limit = games.move_limit
+        tree._played, tree._bonus = int(games.move_counts[row]), games.bonus_of(row)
+        tree._board = games.search_board(row)
+        tree.root = tree._new_root(games.observations[row].copy())
+        return tree
+
+    def _new_root(self, observation: features.Observations) -> Node:
         root = Node()
         root.moves = self._board.legal_moves()
         # The root is searched even where our rules end the game: whoever asks plays on.
-        root.observation = game.observation()
+        root.observation = observation
         root.mate = None if root.moves.size else 0
         self._find_mate(root)
         return root
@@ -82,6 +93,12 @@ class Tree:
         """A move of a node in USI notation."""
         return move_to_usi(int(node.moves[index]))
 
+    def winning_move(self) -> int:
+        """The number of the root's move that is proven to win."""
+        if self.root.mating_move is None:
+            return self.root.best()
+        return int(np.flatnonzero(self.root.moves == self.root.mating_move)[0])
+
     def gather(self, count: int, exploration: float) -> list[Leaf]:
         """Up to `count` visits from the root; the leaves that the network must see to end them.
 
@@ -95,22 +112,34 @@ class Tree:
             if self.root.mate is not None:
                 break
             path, node = self._descend(exploration)
-            if node.end_value is None:
-                if node.moves.size:  # looked at before in this very gathering
-                    cancel(path)
-                    break
-                leaf = self._look(node, path)
-                if leaf is not None:
-                    leaves.append(leaf)
-                    continue
-            end_value = node.end_value
-            assert end_value is not None
-            finish(path, end_value)
+            if node.end_value is None and node.moves.size:  # already among the leaves
+                cancel(path)
+                break
+            leaves += self._reach(path, node)
         return leaves
 
-    def _descend(self, exploration: float) -> tuple[Path, Node]:
-        node, path = self.root, []
+    def visit(self, index: int, exploration: float) -> list[Leaf]:
+        """One visit to a move of the root, which is expanded; the leaf to be seen, if any."""
+        return self._reach(*self._descend(exploration, index))
+
+    def _reach(self, path: Path, node: Node) -> list[Leaf]:
+        """End a visit where the game's result is known; else here is the leaf."""
+        leaf = self._look(node, path) if node.end_value is None else None
+        if leaf is not None:
+            return [leaf]
+        end_value = node.end_value
+        assert end_value is not None
+        finish(path, end_value)
+        return []
+
+    def _descend(self, exploration: float, first: int | None = None) -> tuple[Path, Node]:
+        """Choose moves down to a node that is new or proven, beginning with `first` if given."""
+        node: Node = self.root
+        path: Path = []
         node.visits += 1
+        if first is not None:
+            path.append((node, first))
+            node = node.start_visit(first)
         while node.open_moves >= 0 and node.mate is None:  # expanded, and nothing is proven
             index = node.choose(exploration)
             path.append((node, index))
@@ -150,7 +179,7 @@ class Tree:
 
     def _leaf(self, node: Node, path: Path) -> Leaf:
         board = self._board
-        played = len(self._moves) + len(path)
+        played = self._played + len(path)
         return Leaf(node, path, played, board.white, board.in_check, board.repetitions, self._bonus)
 
 

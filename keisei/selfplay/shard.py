@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,23 @@ import numpy.typing as npt
 from keisei.config_schema import AppConfig
 from keisei.core.policy import Policy, sample
 from keisei.core.rollout import Rollout, empty_rollout
+from keisei.search.gumbel import GumbelSearch, GumbelSettings
 from keisei.shogi import FinishedGame, VectorShogi, features
 from keisei.shogi.material import material
 from keisei.shogi.rules import START_SFEN
+
+ALL = np.True_
+NONE: npt.NDArray[np.float32] = np.empty(0, dtype=np.float32)
+
+
+class Chosen(NamedTuple):
+    """What to play in each game, and what is recorded of it."""
+
+    picks: npt.NDArray[np.int64]  # where in the legal actions the moves stand
+    log_probs: npt.NDArray[np.float32]
+    values: npt.NDArray[np.float32]
+    learned: npt.NDArray[np.bool_] | np.bool_ = ALL
+    improved: npt.NDArray[np.float32] = NONE
 
 
 class SelfPlayShard:
@@ -33,6 +47,7 @@ class SelfPlayShard:
         move_limit: int,
         material_reward: float = 0.0,
         start_sfens: Sequence[str] = (START_SFEN,),
+        search: GumbelSettings | None = None,
     ) -> None:
         self.games = VectorShogi(
             num_games,
@@ -42,12 +57,18 @@ class SelfPlayShard:
             first_stream=first_stream,
         )
         self.material_reward = material_reward
+        self._search = search
         # Against an opponent: the learner's side in each game (0 Black, 1 White), and its scores.
         self.sides = np.arange(num_games) % 2
         self.scores: list[float] = []
 
     def collect(
-        self, policy: Policy, rollout: Rollout, version: int, opponent: Policy | None = None
+        self,
+        policy: Policy,
+        rollout: Rollout,
+        version: int,
+        opponent: Policy | None = None,
+        count_steps: Callable[[int], None] = lambda steps: None,
     ) -> list[FinishedGame]:
         """Fill the rollout with play by the weights of `version`; returns the games that ended.
 
@@ -56,35 +77,56 @@ class SelfPlayShard:
         from. The learner changes sides after each game; `scores` has its results.
         """
         games, count = self.games, self.games.num_games
+        choose = self._searching(policy) if self._search else self._drawing(policy, opponent)
         self.scores = []
         finished, end = [], 0
         for t in range(len(rollout.actions)):
-            positions = games.positions
-            seen = policy(positions)
-            log_probs = seen.log_probs
-            if opponent:
-                rollout.learned[t] = mine = games.observations[:, features.SIDE] == self.sides
-                log_probs = self._with_replies(log_probs, opponent, np.flatnonzero(~mine))
-            else:
-                rollout.learned[t] = True
-            picks = sample(log_probs, positions.offsets, games.streams.uniform())
+            positions, chosen = games.positions, choose()
+            rollout.learned[t] = chosen.learned
             rollout.observations[t] = games.observations
             rollout.legal_offsets[t * count : (t + 1) * count + 1] = end + positions.offsets
-            end = rollout.add_legal(positions.legal, end)
-            rollout.actions[t] = actions = positions.legal[picks]
-            rollout.log_probs[t] = log_probs[picks]
-            rollout.values[t] = seen.values
+            end = rollout.add_legal(end, positions.legal, chosen.improved)
+            rollout.actions[t] = actions = positions.legal[chosen.picks]
+            rollout.log_probs[t] = chosen.log_probs
+            rollout.values[t] = chosen.values
             result = games.step(actions)
             gain = self._material_gain(rollout.observations[t], result.dones)
             rollout.rewards[t] = result.rewards + gain
             rollout.dones[t] = result.dones
+            count_steps(count)
             finished += result.finished
             if opponent:
                 self._change_sides(result.finished)
-        rollout.legal = rollout.legal[:end]
+        rollout.cut_legal(end)
         rollout.last_values[:] = policy(games.positions).values
         rollout.version = version
         return finished
+
+    def _drawing(self, policy: Policy, opponent: Policy | None) -> Callable[[], Chosen]:
+        """Moves drawn from the policy, or from the opponent's where it is the opponent's turn."""
+        games = self.games
+
+        def choose() -> Chosen:
+            seen = policy(games.positions)
+            log_probs, mine = seen.log_probs, ALL
+            if opponent:
+                mine = games.observations[:, features.SIDE] == self.sides
+                log_probs = self._with_replies(log_probs, opponent, np.flatnonzero(~mine))
+            picks = sample(log_probs, games.positions.offsets, games.streams.uniform())
+            return Chosen(picks, log_probs[picks], seen.values, mine)
+
+        return choose
+
+    def _searching(self, policy: Policy) -> Callable[[], Chosen]:
+        """Moves found by a search with the policy, and what it made of the policy."""
+        search = GumbelSearch(policy, self._search)
+
+        def choose() -> Chosen:
+            found = search.improve(self.games)
+            log_probs = np.log(found.policy[found.picks] + 1e-12)
+            return Chosen(found.picks, log_probs, found.values, improved=found.policy)
+
+        return choose
 
     def _with_replies(
         self,
@@ -129,7 +171,8 @@ class SelfPlayShard:
 
 def make_shard(config: AppConfig, index: int, incarnation: int = 0) -> SelfPlayShard:
     """Shard `index` of a run; later incarnations of it play other games."""
-    parallel = config.training.parallel
+    parallel, search = config.training.parallel, config.training.search
+    settings = GumbelSettings(search.visits, search.considered, search.scale)
     return SelfPlayShard(
         parallel.num_envs_per_worker,
         config.env.seed,
@@ -137,10 +180,13 @@ def make_shard(config: AppConfig, index: int, incarnation: int = 0) -> SelfPlayS
         move_limit=config.env.move_limit,
         material_reward=config.env.material_reward,
         start_sfens=config.env.start_sfens(),
+        search=settings if config.training.searches else None,
     )
 
 
 def new_rollout(config: AppConfig) -> Rollout:
     """A rollout of the configured size, to be filled."""
     parallel = config.training.parallel
-    return empty_rollout(parallel.rollout_length, parallel.num_envs_per_worker)
+    return empty_rollout(
+        parallel.rollout_length, parallel.num_envs_per_worker, config.training.searches
+    )

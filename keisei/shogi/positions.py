@@ -54,11 +54,17 @@ class Positions:
         >>> some.legal.tolist(), some.offsets.tolist()
         ([9, 7, 8], [0, 1, 3])
         """
+        counts = self.offsets[rows + 1] - self.offsets[rows]
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        return Positions(self.observations[rows], self.legal[self.places(rows)], offsets)
+
+    def places(self, rows: IntArray) -> npt.NDArray[np.int64]:
+        """Where the legal actions of some of the positions stand, in this order."""
         starts = self.offsets[rows]
         counts = self.offsets[rows + 1] - starts
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], counts)
-        return Positions(self.observations[rows], self.legal[places], offsets)
+        before = np.cumsum(counts) - counts
+        places: npt.NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(starts - before, counts)
+        return places
 
 
 def join(parts: Sequence[Positions]) -> Positions:

@@ -29,6 +29,13 @@ class SearchBoard:
     def __init__(self, board: Board) -> None:
         self._board = board
 
+    @classmethod
+    def on(cls, board: Board) -> SearchBoard:
+        """Search on this very board: what is played there must be taken back."""
+        search = cls.__new__(cls)
+        search._board = board
+        return search
+
     def push(self, move: int) -> None:
         """Play a legal move."""
         self._board.apply_move(Move(move))

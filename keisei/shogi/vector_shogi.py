@@ -32,6 +32,7 @@ from keisei.shogi.rules import (
     handicap_bonus,
     judge,
 )
+from keisei.shogi.search_board import SearchBoard
 from keisei.shogi.shogi_game import ShogiGame
 
 # rsshogi's hash of a move is its 16 bits (a test holds it), and hash() is the fastest way to them:
@@ -168,6 +169,14 @@ class VectorShogi:
     def game(self, index: int) -> ShogiGame:
         """One of the games, as it stands now, with its moves."""
         return ShogiGame.from_moves(*self.moves_of(index), move_limit=self.move_limit)
+
+    def search_board(self, index: int) -> SearchBoard:
+        """The board of one of the games, to search on until its next move."""
+        return SearchBoard.on(self._boards[index])
+
+    def bonus_of(self, index: int) -> int:
+        """Points for declaring that White has for the pieces given as a handicap in this game."""
+        return int(self._start_bonus[self._starts[index]])
 
     # -- what is done ------------------------------------------------------------------------
 

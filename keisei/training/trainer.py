@@ -156,7 +156,7 @@ class Trainer:
         results = []
         for name in self.config.evaluation.opponents:
             me = PolicyPlayer(
-                self.agent.evaluate, self.run.name, seed, self.config.evaluation.temperature
+                self.agent.evaluate_average, self.run.name, seed, self.config.evaluation.temperature
             )
             opponent = OPPONENTS[name](seed + 1)
             results.append(

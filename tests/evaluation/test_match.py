@@ -21,6 +21,18 @@ def prefers(action):
     return policy
 
 
+def test_a_row_whose_game_has_ended_plays_the_next_one_until_all_are_played():
+    openings = [["7g7f"], ["2g2f"], ["5g5f"]]
+    match = play_match(
+        GreedyPlayer(1), RandomPlayer(2), 12, seed=3, openings=openings, first_number=4, at_once=4
+    )
+    assert sorted(game.number for game in match.games) == list(range(4, 16))
+    assert match.played == match.different_games == 12
+    for game in match.games:
+        assert game.first_is_black == (game.number % 2 == 0)
+        assert game.moves[0] == openings[game.number // 2 % 3][0]
+
+
 def test_who_mates_wins_with_black_and_the_other_wins_with_black_too():
     mater = PolicyPlayer(prefers(MATE), "mater", seed=1)
     result = play_match(mater, RandomPlayer(2), 2, start_sfens=[MATE_IN_ONE], move_limit=1)

@@ -105,7 +105,7 @@ class InferenceServer:
             self._requests["values"][worker, :count] = seen.values[row : row + count]
             row += count
             self._reply(worker, number, version)
-        self._status.count(row, 0)
+        self._status.count(evaluations=row)
 
     def _positions(self, worker: int, count: int) -> Positions:
         """What a worker asks about, in the shared memory."""

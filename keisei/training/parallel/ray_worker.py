@@ -103,8 +103,10 @@ class RayWorker:
         with self._status.spending("busy"):
             rollout = new_rollout(self._config)
             opponent = self._opponent.policy(version)
-            finished = self._shard.collect(self._policy, rollout, version, opponent)
-        self._status.count(-self._shard.games.num_games, len(finished))
+            finished = self._shard.collect(
+                self._policy, rollout, version, opponent, self._status.count_steps
+            )
+        self._status.count(games=len(finished))
         self._next, self._idle_since = number + 1, time.monotonic()
         offset = clock_offset()
         spans = [
@@ -117,5 +119,5 @@ class RayWorker:
     def _policy(self, positions: Positions) -> Evaluation:
         seen = evaluate(self._network, positions, self._forward)
         self._status.beat()
-        self._status.count(len(positions), 0)
+        self._status.count(evaluations=len(positions))
         return seen

@@ -111,7 +111,7 @@ class SelfPlayWorker:
     def _policy(self, positions: Positions) -> Evaluation:
         self._look_up()
         seen = self._network(positions)
-        self._status.count(len(positions), 0)
+        self._status.count(evaluations=len(positions))
         return seen
 
     def _look_up(self) -> None:
@@ -127,15 +127,16 @@ class SelfPlayWorker:
         room = rollout.legal
         with self._status.spending("busy"):
             opponent = self._opponent.policy(version)
-            finished = self._shard.collect(self._policy, rollout, version, opponent)
-        # All but the last evaluation, of the positions after the rollout, was for a move.
-        self._status.count(-self._shard.games.num_games, len(finished))
+            finished = self._shard.collect(
+                self._policy, rollout, version, opponent, self._status.count_steps
+            )
+        self._status.count(games=len(finished))
         self._state = self._shard.state_dict()
         done: dict[str, Any] = {}
         if not self._shares_memory:
             done["rollout"] = rollout
         elif not np.shares_memory(rollout.legal, room):
-            done["legal"] = rollout.legal
+            done["overflow"] = {"legal": rollout.legal, "improved": rollout.improved}
         return RolloutDone(
             work.slot,
             version,

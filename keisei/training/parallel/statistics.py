@@ -51,6 +51,7 @@ def _of_line(supervisor: Supervisor, line: WorkerLine) -> dict[str, Any]:
         "steps": row["steps"],
         "games": row["games"],
         "steps_per_s": row["steps"] / age,
+        "evaluations_per_s": row["evaluations"] / age,
         **shares,
         "silent_for": now - row["beat"],
         "restarts": supervisor.failures.restarts[line.index],
