@@ -179,7 +179,7 @@ def _root_value(root: Node) -> float:
     if root.end_value is not None:
         return root.end_value
     if not root.children:
-        return 0.0
+        return root.value if root.expanded else 0.0
     child = root.children[root.best()]
     return child.total / max(child.visits, 1)
 

@@ -97,6 +97,14 @@ def test_moves_are_ordered_by_visits_and_the_move_to_play_comes_first():
     assert len({one.move for one in (first, *others)}) == 5
 
 
+def test_without_nodes_the_score_is_the_networks():
+    ahead = ShogiGame("4k4/9/9/9/9/9/9/9/4K4 w r 1")
+    report = Thinker(by_material).think(ahead, Limit(0))
+    assert report.visits == 0
+    assert report.score.side == "white"
+    assert report.score.value > 0.5
+
+
 def test_a_mate_that_was_seen_at_once_comes_first_with_its_score_and_probability():
     thinker, game = Thinker(by_material), ShogiGame(MATE_IN_ONE)
     thinker.think(game, Limit(20))
