@@ -15,6 +15,10 @@ Overrides = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--override", "-o", help="Change a setting: -o copies=64"),
 ]
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Import the code that the run names as its world."),
+]
 
 
 @worlds.command("list")
@@ -61,13 +65,14 @@ def train(
         Optional[Path],  # noqa: UP045
         typer.Option(help="Write a timeline of what each part does, for ui.perfetto.dev."),
     ] = None,
+    trust: Trust = False,
 ) -> None:
     """Train all agents of a world, each with its own learner; Ctrl-C saves and stops."""
     from keisei.worlds.training import start_world_training
 
     overrides = [*(override or []), *(["parallel.enabled=false"] if debug else [])]
     with readable_errors():
-        start_world_training(world, config, overrides, name, resume, trace)
+        start_world_training(world, config, overrides, name, resume, trace, trust)
 
 
 @worlds.command()
@@ -85,12 +90,13 @@ def watch(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the episode.")] = 0,
     speed: Annotated[float, typer.Option(help="Turns per second.", min=0.1)] = 8.0,
+    trust: Trust = False,
 ) -> None:
     """Show an episode of a run's agents, live in the terminal or as a film."""
     from keisei.worlds.watch import watch as show
 
     with readable_errors():
-        show(run, film, human, seed, speed)
+        show(run, film, human, seed, speed, trust=trust)
 
 
 @worlds.command()

@@ -1,10 +1,13 @@
-"""Writing a file so that a crash, a full disk or a power cut cannot destroy it."""
+"""Writing a file so that nothing can destroy it, and reading one that a stranger may have made."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 from pathlib import Path
+from typing import BinaryIO
 
 
 def replace_file(path: Path, data: bytes | memoryview) -> None:
@@ -36,3 +39,32 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def open_regular(path: Path, limit: int | None = None, follow: bool = True) -> BinaryIO:
+    """Open a regular file of at most `limit` bytes to read; without `follow`, not through a link.
+
+    Anything else is an `OSError`, at once: a pipe would be waited for, and a device never ends.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    if not follow:
+        flags |= getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(path, flags)
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        if limit is not None and status.st_size > limit:
+            raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", str(path))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_regular(path: Path, limit: int, follow: bool = True) -> bytes:
+    """All bytes of such a file; of one that grows meanwhile, the first."""
+    with open_regular(path, limit, follow) as file:
+        return file.read(limit)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,11 @@ import yaml
 from pydantic import BaseModel, ConfigDict
 
 from keisei.errors import KeiseiError
+from keisei.files import read_regular
+
+_MAX_FILE = 1024 * 1024  # bytes
+_MAX_VALUES = 100_000
+_MAX_DEPTH = 50
 
 
 class ConfigError(KeiseiError, ValueError):
@@ -29,14 +37,54 @@ def read_settings(file: Path | str | None, example: str) -> dict[str, Any]:
     if file is None:
         return {}
     try:
-        data = yaml.safe_load(Path(file).read_text(encoding="utf-8")) or {}
+        data = parse_yaml(read_regular(Path(file), _MAX_FILE).decode("utf-8")) or {}
     except OSError as error:
         raise ConfigError(f"cannot read {file}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(data, dict):
         raise ConfigError(f"{file} must hold settings such as `{example}`, not {data!r}")
     return data
+
+
+def parse_yaml(text: str) -> Any:
+    """Plain values. Aliases are counted as often as they stand for something.
+
+    A few lines of them can stand for billions of values, and a stranger may have written them.
+    """
+    if _depth(text) > _MAX_DEPTH:  # the parser takes long to notice
+        raise yaml.YAMLError("it is too deeply nested")
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        if _unfolded(node, {}) > _MAX_VALUES:
+            raise yaml.YAMLError(f"its aliases stand for more than {_MAX_VALUES:,} values")
+        return loader.construct_document(node)
+    except RecursionError:
+        raise yaml.YAMLError("it is too deeply nested") from None
+    finally:
+        loader.dispose()
+
+
+def _depth(text: str) -> int:
+    """How deep brackets are nested, or a little more if some are in strings."""
+    steps = (1 if bracket in "[{" else -1 for bracket in re.findall(r"[][{}]", text))
+    return max(accumulate(steps), default=0)
+
+
+def _unfolded(node: yaml.Node, known: dict[int, float]) -> float:
+    """How many values a node stands for; infinitely many if it holds itself."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = math.inf
+        parts = node.value
+        if isinstance(node, yaml.MappingNode):
+            parts = [part for pair in node.value for part in pair]
+        known[id(node)] = 1 + sum(_unfolded(part, known) for part in parts)
+    return known[id(node)]
 
 
 def to_yaml(settings: Section) -> str:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import yaml
+import torch
 
 from keisei.config_schema import ModelConfig
 from keisei.core.learner import build_network
+from keisei.core.neural_network import ActorCriticResTower
 from keisei.core.policy import Policy, evaluate
 from keisei.errors import KeiseiError
 from keisei.models import NETWORKS
@@ -20,6 +21,7 @@ from keisei.runs.checkpoint import (
     trained_weights,
 )
 from keisei.runs.run import Run
+from keisei.settings import parse_yaml
 
 
 @dataclass(frozen=True)
@@ -32,25 +34,37 @@ class Trained:
     cpu_hours: float  # hours of playing and learning, times the processes that did it
 
 
-def load_trained(path: Path) -> Trained:
-    """The network of one checkpoint file, on the CPU."""
-    state = load_checkpoint(path)
+def load_trained(path: Path, limit: int | None = None) -> Trained:
+    """The network of one checkpoint file (of at most `limit` bytes), on the CPU."""
+    state = load_checkpoint(path, limit)
     try:
         # Of the settings only what is needed: an old run may have others that are gone by now.
-        settings = yaml.safe_load(state["config"])
-        network = build_network(ModelConfig.model_validate(settings["model"]))
+        settings = parse_yaml(state["config"])
+        network = _network(ModelConfig.model_validate(settings["model"]), trained_weights(state))
         parallel = settings["training"]["parallel"]
         processes = int(parallel["num_workers"]) if parallel["enabled"] else 1
-        network.load_state_dict(trained_weights(state))
         progress = state["progress"]
         steps, seconds = int(progress["steps"]), float(progress["seconds"])
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except Exception as error:  # a stranger may have sealed anything
         reason = " ".join(str(error).split())
         raise KeiseiError(
             f"checkpoint {path} holds no network for this Keisei: {reason}"
         ) from error
-    network.eval()
     return Trained(partial(evaluate, network), path, steps, seconds * processes / 3600)
+
+
+def _network(config: ModelConfig, weights: dict[str, torch.Tensor]) -> ActorCriticResTower:
+    """The network with these weights; one of another size is not even made."""
+    with torch.device("meta"):  # shapes alone: a stranger's settings could ask for gigabytes
+        expected = {name: part.shape for name, part in build_network(config).state_dict().items()}
+    if expected != {name: part.shape for name, part in weights.items()}:
+        raise ValueError("its weights are not of the size that its settings say")
+    broken = [name for name, part in weights.items() if not torch.isfinite(part).all()]
+    if broken:
+        raise ValueError(f"{broken[0]} has NaN or infinite weights: take another checkpoint")
+    network = build_network(config)
+    network.load_state_dict(weights)
+    return network.eval()
 
 
 def find_checkpoint(name: str, runs_dir: Path = Path("runs")) -> Path:

@@ -26,17 +26,18 @@ import os
 import pickle
 import re
 import shutil
+import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import psutil
 import torch
 
 from keisei.errors import KeiseiError
-from keisei.files import replace_file
+from keisei.files import open_regular, replace_file
 
 FORMAT = 1
 
@@ -45,6 +46,7 @@ _log = logging.getLogger(__name__)
 _TAG = "__keisei__"
 _SEAL = re.compile(rb"keisei checkpoint format (\d{3}) sha256 ([0-9a-f]{64})\Z")
 _SEAL_LENGTH = len(b"keisei checkpoint format 001 sha256 ") + 64
+_MAX_PICKLE = 16 * 1024 * 1024  # bytes of all that is not a tensor or an array
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
@@ -63,19 +65,23 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
         raise CheckpointError(f"checkpoint {path} could not be written: {problem}") from error
 
 
-def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Read what `save_checkpoint` wrote, after checking that not one byte of it has changed."""
-    data = _read_sealed(path)
-    try:
-        # Safe for a file from a stranger: only tensors and plain values are built, never objects.
-        tree = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-        state = _decode(tree)
-    except pickle.UnpicklingError as error:
-        raise CheckpointError(
-            f"checkpoint {path} is refused: it holds objects that could run code when loaded"
-        ) from error
-    except Exception as error:
-        raise CheckpointError(f"checkpoint {path} cannot be decoded: {error}") from error
+def load_checkpoint(path: Path, limit: int | None = None) -> dict[str, Any]:
+    """Read what `save_checkpoint` wrote, after checking that not one byte of it has changed.
+
+    A file of more than `limit` bytes is refused.
+    """
+    with _open_sealed(path, limit) as file:
+        try:
+            _check_archive(file)
+            # Safe for a stranger's file: only tensors and plain values are built, never objects.
+            tree = torch.load(file, map_location="cpu", weights_only=True)
+            state = _Decoder(file.seek(0, os.SEEK_END)).decode(tree)
+        except pickle.UnpicklingError as error:
+            raise CheckpointError(
+                f"checkpoint {path} is refused: it holds objects that could run code when loaded"
+            ) from error
+        except Exception as error:
+            raise CheckpointError(f"checkpoint {path} cannot be decoded: {error}") from error
     if not isinstance(state, dict):
         raise CheckpointError(f"checkpoint {path} is not a checkpoint: it holds no dict")
     return state
@@ -112,12 +118,15 @@ class CheckpointStore:
             _try_to(old.unlink, f"remove the old checkpoint {old}")
         return path
 
-    def latest(self) -> tuple[Path, dict[str, Any]]:
-        """The newest whole checkpoint; a damaged one is named in a warning and passed by."""
+    def latest(self, limit: int | None = None) -> tuple[Path, dict[str, Any]]:
+        """The newest whole checkpoint; a damaged one is named in a warning and passed by.
+
+        So is one of more than `limit` bytes.
+        """
         problems = []
         for path in reversed(self.paths()):
             try:
-                state = load_checkpoint(path)
+                state = load_checkpoint(path, limit)
             except CheckpointError as error:
                 problems.append(str(error))
                 continue
@@ -134,7 +143,7 @@ class CheckpointStore:
     def _last_good(self) -> str:
         for path in reversed(self.paths()):
             with contextlib.suppress(CheckpointError):
-                _read_sealed(path)
+                _open_sealed(path).close()
                 return f"the last good checkpoint is {path}"
         return "there is no earlier good checkpoint"
 
@@ -173,30 +182,43 @@ def _to_bytes(state: dict[str, Any]) -> memoryview:
     return buffer.getbuffer()
 
 
-def _read_sealed(path: Path) -> bytes:
-    """The bytes of a checkpoint file whose seal is right."""
+def _open_sealed(path: Path, limit: int | None = None) -> BinaryIO:
+    """Open a checkpoint file whose seal is right."""
     try:
-        data = path.read_bytes()
+        with contextlib.ExitStack() as stack:
+            file = stack.enter_context(open_regular(path, limit))
+            _check_seal(path, file)
+            file.seek(0)
+            stack.pop_all()
+            return file
     except FileNotFoundError:
         raise CheckpointError(f"checkpoint {path} is missing") from None
     except OSError as error:
         raise CheckpointError(f"checkpoint {path} cannot be read: {error.strerror}") from error
-    seal = _SEAL.search(data[-_SEAL_LENGTH:])
+
+
+def _check_seal(path: Path, file: BinaryIO) -> None:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - _SEAL_LENGTH, 0))
+    seal = _SEAL.search(file.read())
+    file.seek(0)
     if seal is None:
-        if b"PK\3\4".startswith(data[:4]):
+        if b"PK\3\4".startswith(file.read(4)):
             raise CheckpointError(
                 f"checkpoint {path} is truncated, or not a Keisei checkpoint: "
-                f"its {len(data):,} bytes do not end with a seal"
+                f"its {size:,} bytes do not end with a seal"
             )
         raise CheckpointError(f"checkpoint {path} is not a Keisei checkpoint, or its start is lost")
-    if hashlib.sha256(memoryview(data)[:-64]).hexdigest().encode() != seal[2]:
+    digest = hashlib.sha256()
+    while left := size - 64 - file.tell():
+        digest.update(file.read(min(left, 1 << 20)) or bytes(left))  # cut meanwhile: it is wrong
+    if digest.hexdigest().encode() != seal[2]:
         raise CheckpointError(f"checkpoint {path} is corrupt: its bytes do not match its SHA-256")
     if int(seal[1]) > FORMAT:
         raise CheckpointError(
             f"checkpoint {path} is of the newer format {int(seal[1])}; "
             f"this Keisei reads up to {FORMAT}: update Keisei to use it"
         )
-    return data
 
 
 def _encode(value: Any, where: str) -> Any:
@@ -230,17 +252,45 @@ def _encode(value: Any, where: str) -> Any:
     raise TypeError(f"a checkpoint cannot hold {where}, a {type(value).__name__}: {value!r:.80}")
 
 
-def _decode(tree: Any) -> Any:
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(_decode(item) for item in tree)
-    if not isinstance(tree, dict):
-        return tree
-    if _TAG not in tree:
-        return {key: _decode(item) for key, item in tree.items()}
-    data = bytearray(tree["data"].numpy().tobytes())
-    if tree[_TAG] == "bytes":
-        return bytes(data)
-    return np.frombuffer(data, dtype=np.dtype(tree["dtype"])).reshape(tree["shape"])
+def _check_archive(file: BinaryIO) -> None:
+    """Refuse an archive that unpacks to more than it is: ours is not compressed."""
+    size = file.seek(0, os.SEEK_END)
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+    file.seek(0)
+    plain = sum(entry.file_size for entry in entries if "/data/" not in entry.filename)
+    packed = any(entry.compress_type != zipfile.ZIP_STORED for entry in entries)
+    if packed or plain > _MAX_PICKLE or sum(entry.file_size for entry in entries) > size:
+        raise ValueError("its archive unpacks to more than a checkpoint has")
+
+
+class _Decoder:
+    """Undoes `_encode`.
+
+    A small file could unfold to any size, by lists that hold the same list many times or tensors
+    that repeat a few bytes. What we wrote is never larger than its file.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._left = 4 * size  # two names of one tensor are one in the file
+
+    def decode(self, tree: Any) -> Any:
+        is_tensor = isinstance(tree, torch.Tensor)
+        if is_tensor and (tree.layout != torch.strided or tree.device.type != "cpu"):
+            raise ValueError(f"it holds a tensor of another kind ({tree.layout}, {tree.device})")
+        self._left -= tree.numel() * tree.element_size() if is_tensor else 1
+        if self._left < 0:
+            raise ValueError("it unfolds to more than its file has")
+        if isinstance(tree, (list, tuple)):
+            return type(tree)(self.decode(item) for item in tree)
+        if not isinstance(tree, dict):
+            return tree
+        if _TAG not in tree:
+            return {key: self.decode(item) for key, item in tree.items()}
+        data = bytearray(self.decode(tree["data"]).numpy().tobytes())
+        if tree[_TAG] == "bytes":
+            return bytes(data)
+        return np.frombuffer(data, dtype=np.dtype(tree["dtype"])).reshape(tree["shape"])
 
 
 def _bytes_to_tensor(data: bytes) -> torch.Tensor:

@@ -6,14 +6,21 @@ killed process. TensorBoard gets the same scalars (`TensorBoardWriter`), as a co
 
 A value that is not finite (a loss that became nan or infinite) is stored as NULL and read as nan:
 a gap in the curve, and plain to see in `latest`.
+
+A reader trusts nobody: the file may be a stranger's. It must have exactly our tables (a view could
+compute for ever), its values must be of the right kind and not too long, and reading may be given a
+limit of processor time.
 """
 
 import contextlib
+import functools
 import json
 import logging
 import math
 import os
 import sqlite3
+import stat
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -38,6 +45,11 @@ CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE IF NOT EXISTS now (key TEXT PRIMARY KEY, time REAL, value TEXT);
 """
 
+_MAX_LENGTH = 128 * 1024  # bytes of a row
+_MAX_NAMES = 5000
+_MAX_POINTS = 1_000_000
+_STEPS = 10_000  # of SQLite's machine, between two looks at the clock: a millisecond or so
+
 # Jumps from name to name in the index, where DISTINCT would read every row of it.
 _NAMES = """
 WITH RECURSIVE known(name) AS (
@@ -54,13 +66,20 @@ class MetricsError(KeiseiError):
 
 
 class MetricsReader:
-    """Reads a run's metrics without ever holding up the training that writes them."""
+    """Reads a run's metrics without ever holding up the training that writes them.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    With `seconds`, reading fails when it has taken the thread more processor time than that.
+    """
+
+    def __init__(self, path: Path, seconds: float | None = None) -> None:
+        self.path, self._seconds = path, seconds
+        self._end = math.inf if seconds is None else time.thread_time() + seconds
         with self._errors("open"):
             self._db = self._connect()
             try:
+                if seconds is not None:
+                    self._db.set_progress_handler(self._is_late, _STEPS)
+                self._check_tables()
                 self._check_schema()
             except BaseException:
                 self._db.close()
@@ -68,12 +87,16 @@ class MetricsReader:
 
     def series(self, name: str) -> list[tuple[int, float]]:
         """The (step, value) pairs of one metric, in order of step."""
-        rows = self._query("SELECT step, value FROM metrics WHERE name = ? ORDER BY step", name)
-        return [(row["step"], _number(row["value"])) for row in rows]
+        sql = f"SELECT step, value FROM metrics WHERE name = ? ORDER BY step LIMIT {_MAX_POINTS}"
+        with self._values():
+            return [_point(row) for row in self._rows(sql, name)]
 
     def names(self) -> list[str]:
         """The names of all metrics, sorted."""
-        return [row["name"] for row in self._query(_NAMES)]
+        names = [row["name"] for row in self._query(f"{_NAMES} LIMIT {_MAX_NAMES + 1}")]
+        if len(names) > _MAX_NAMES or not all(isinstance(name, str) for name in names):
+            raise MetricsError(f"the metrics {self.path} have names that Keisei does not write")
+        return names
 
     def latest(self) -> dict[str, float]:
         """The newest value of each metric."""
@@ -85,7 +108,8 @@ class MetricsReader:
             "SELECT step, value FROM metrics WHERE name = ? ORDER BY step DESC, rowid DESC LIMIT 1"
         )
         rows = ((name, self._query(newest, name)) for name in self.names())
-        return {name: (one[0]["step"], _number(one[0]["value"])) for name, one in rows if one}
+        with self._values():
+            return {name: _point(one[0]) for name, one in rows if one}
 
     def games(self, limit: int = 100) -> list[dict[str, Any]]:
         """The newest games, newest first, as dicts of the table's columns."""
@@ -100,7 +124,8 @@ class MetricsReader:
     def newest(self) -> tuple[int, float] | None:
         """The step and the time of what was logged last."""
         rows = self._query("SELECT step, time FROM metrics ORDER BY rowid DESC LIMIT 1")
-        return (int(rows[0]["step"]), float(rows[0]["time"])) if rows else None
+        with self._values():
+            return (int(rows[0]["step"]), _finite(rows[0]["time"])) if rows else None
 
     def find_games(
         self,
@@ -137,7 +162,8 @@ class MetricsReader:
         if not self._query("SELECT 1 FROM sqlite_master WHERE name = 'now'"):
             return None  # a run of an older Keisei
         rows = self._query("SELECT value FROM now WHERE key = ?", key)
-        return json.loads(rows[0]["value"]) if rows else None
+        with self._values():
+            return json.loads(rows[0]["value"]) if rows else None
 
     def meta(self, key: str) -> str | None:
         """A fact about the run that was stored with `MetricsStore.set_meta`."""
@@ -157,13 +183,39 @@ class MetricsReader:
     def _connect(self) -> sqlite3.Connection:
         if not self.path.is_file():
             raise MetricsError(f"there are no metrics at {self.path}")
-        address = self.path.resolve().as_uri()
+        real = self.path.resolve()
+        for end in (
+            "-wal",
+            "-shm",
+            "-journal",
+        ):  # SQLite would open these, too: a pipe is waited for
+            beside = real.with_name(real.name + end)
+            with contextlib.suppress(FileNotFoundError):
+                if not stat.S_ISREG(beside.lstat().st_mode):
+                    raise MetricsError(f"{beside} is not a regular file: remove it")
+        address = real.as_uri()
         # In a folder that cannot be written (an archive), SQLite cannot make the files by which
         # readers and the writer agree. Without a writer they are not needed either.
         has_writer = self.path.with_name(f"{self.path.name}-wal").exists()
         if not has_writer and not os.access(self.path.parent, os.W_OK):
-            return _connect(f"{address}?immutable=1")
-        return _connect(f"{address}?mode=ro")
+            db = _connect(f"{address}?immutable=1")
+        else:
+            db = _connect(f"{address}?mode=ro")
+        if sys.version_info >= (3, 11):
+            db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_LENGTH)
+        return db
+
+    def _is_late(self) -> bool:
+        """SQLite asks this; yes ends what it does."""
+        return time.thread_time() > self._end
+
+    def _check_tables(self) -> None:
+        ours = _own_tables()
+        there = {row["name"]: row["sql"] for row in self._query("SELECT * FROM sqlite_master")}
+        there.setdefault("now", ours["now"])  # a run of an older Keisei has none
+        for name, sql in ours.items():
+            if there.get(name) != sql:
+                raise MetricsError(f"the metrics {self.path} have no {name} as Keisei makes it")
 
     def _check_schema(self) -> None:
         schema = self.meta("schema")
@@ -173,15 +225,35 @@ class MetricsReader:
             )
 
     def _query(self, sql: str, *values: object) -> list[sqlite3.Row]:
+        return list(self._rows(sql, *values))
+
+    def _rows(self, sql: str, *values: object) -> Iterator[sqlite3.Row]:
+        if self._is_late():
+            raise self._too_slow()
         with self._errors("read"):
-            return self._db.execute(sql, values).fetchall()
+            yield from self._db.execute(sql, values)
+
+    def _too_slow(self) -> MetricsError:
+        return MetricsError(f"reading the metrics {self.path} took more than {self._seconds:g} s")
 
     @contextlib.contextmanager
     def _errors(self, doing: str) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
+            if self._is_late():
+                raise self._too_slow() from error
             raise MetricsError(f"could not {doing} the metrics {self.path}: {error}") from error
+
+    @contextlib.contextmanager
+    def _values(self) -> Iterator[None]:
+        """What is read must be of the kind that is written."""
+        try:
+            yield
+        except (ValueError, TypeError, RecursionError) as error:
+            raise MetricsError(
+                f"the metrics {self.path} hold what Keisei does not write: {error}"
+            ) from error
 
 
 class MetricsStore(MetricsReader):
@@ -316,10 +388,35 @@ def _connect(uri: str) -> sqlite3.Connection:
     return db
 
 
+@functools.cache
+def _own_tables() -> dict[str, str]:
+    """Our tables and indexes, as SQLite describes them."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(_TABLES)
+        return dict(db.execute("SELECT name, sql FROM sqlite_master WHERE sql NOT NULL").fetchall())
+
+
 def _storable(value: float) -> float | None:
     number = float(value)  # also of a NumPy number or a tensor of one element
     return number if math.isfinite(number) else None
 
 
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value
+def _number(value: Any) -> float:
+    if value is None:
+        return math.nan
+    if not isinstance(value, (int, float)):
+        raise TypeError(f"{value!r:.40} is not a number")
+    return value
+
+
+def _finite(value: Any) -> float:
+    number = _number(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{value!r} is not a finite number")
+    return number
+
+
+def _point(row: sqlite3.Row) -> tuple[int, float]:
+    if not isinstance(row["step"], int):
+        raise TypeError(f"{row['step']!r:.40} is not a step")
+    return row["step"], _number(row["value"])

@@ -27,7 +27,7 @@ from pathlib import Path
 import psutil
 
 from keisei.errors import KeiseiError
-from keisei.files import replace_file
+from keisei.files import read_regular, replace_file
 
 if sys.platform != "win32":
     import fcntl
@@ -172,7 +172,7 @@ def is_training(folder: Path) -> bool:
     """
     lock = folder / "lock"
     try:
-        pid, inode = int(lock.read_text()), lock.stat().st_ino
+        pid, inode = int(read_regular(lock, 100, follow=False)), lock.stat().st_ino
     except (OSError, ValueError):
         return False
     if not psutil.pid_exists(pid):

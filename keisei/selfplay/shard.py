@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,8 +34,8 @@ class SelfPlayShard:
     """Plays `num_games` games against itself and records them.
 
     Its games draw from random streams of their own, from `first_stream` on: it plays the same games
-    wherever it runs. Beside winning and losing, each move is rewarded with `material_reward` for
-    every pawn's worth of material that it gains.
+    wherever it runs. Later incarnations of it play other games. Beside winning and losing, each
+    move is rewarded with `material_reward` for every pawn's worth of material that it gains.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class SelfPlayShard:
         seed: int,
         *,
         first_stream: int = 0,
+        incarnation: int = 0,
         move_limit: int,
         material_reward: float = 0.0,
         start_sfens: Sequence[str] = (START_SFEN,),
@@ -54,8 +55,9 @@ class SelfPlayShard:
             seed,
             move_limit=move_limit,
             start_sfens=start_sfens,
-            first_stream=first_stream,
+            first_stream=first_stream + (incarnation << 40),
         )
+        self.incarnation = incarnation
         self.material_reward = material_reward
         self._search = search
         # Against an opponent: the learner's side in each game (0 Black, 1 White), and its scores.
@@ -160,7 +162,8 @@ class SelfPlayShard:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that changes while playing."""
-        return {**self.games.state_dict(), "sides": self.sides.copy()}
+        mine = {"sides": self.sides.copy(), "incarnation": self.incarnation}
+        return {**self.games.state_dict(), **mine}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()`, exactly."""
@@ -169,19 +172,39 @@ class SelfPlayShard:
         self.sides[:] = state.get("sides", self.sides)
 
 
-def make_shard(config: AppConfig, index: int, incarnation: int = 0) -> SelfPlayShard:
-    """Shard `index` of a run; later incarnations of it play other games."""
-    parallel, search = config.training.parallel, config.training.search
+def make_shard(
+    config: AppConfig, index: int, state: Mapping[str, Any] | None = None
+) -> SelfPlayShard:
+    """Shard `index` of a run; it goes on with the games of `state`, if that has any."""
+    state, parallel, search = dict(state or {}), config.training.parallel, config.training.search
     settings = GumbelSettings(search.visits, search.considered, search.scale)
-    return SelfPlayShard(
+    shard = SelfPlayShard(
         parallel.num_envs_per_worker,
         config.env.seed,
-        first_stream=index * parallel.num_envs_per_worker + (incarnation << 40),
+        first_stream=index * parallel.num_envs_per_worker,
+        incarnation=state.get("incarnation", 0),
         move_limit=config.env.move_limit,
         material_reward=config.env.material_reward,
         start_sfens=config.env.start_sfens(),
         search=settings if config.training.searches else None,
     )
+    if has_games(state):
+        shard.load_state_dict(state)
+    return shard
+
+
+def has_games(state: Mapping[str, Any]) -> bool:
+    """Are there games in a shard's state? Those that are yet to begin have left nothing."""
+    return "move_counts" in state
+
+
+def without_games(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of a shard whose games are given up: it begins others, never the same again.
+
+    >>> without_games(without_games({}))
+    {'incarnation': 2}
+    """
+    return {"incarnation": state.get("incarnation", 0) + 1}
 
 
 def new_rollout(config: AppConfig) -> Rollout:

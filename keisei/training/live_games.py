@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keisei.core.rollout import Rollout
+from keisei.selfplay.shard import has_games
 from keisei.shogi import ShogiGame, features
 from keisei.shogi.actions import MOVE_OF_ACTION, move_to_usi
 from keisei.shogi.vector_shogi import moves_in_state
@@ -43,7 +44,7 @@ class LiveGames:
         """Begin with the games that the shards go on with."""
         for (shard, row), game in self._games.items():
             state = states[shard]
-            if state and row < len(state["move_counts"]):
+            if has_games(state) and row < len(state["move_counts"]):
                 game.start, game.moves = moves_in_state(state, self._starts, row)
                 game.values = []
 

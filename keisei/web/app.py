@@ -65,7 +65,7 @@ class Server:
         self.games = RunGames(self.runs, self.networks)
         self.episodes = Episodes(self.runs)
         self.table = Table(self.runs, self.networks, self.closing.is_set)
-        self.reading = Threads("reading", 4, waiting=400)
+        self.reading = Threads("reading", 16, waiting=400)
         self.thinking = Threads("thinking", 2, waiting=50)
         self.watching = Threads("watching", 2, waiting=100)
         self.hub = Hub()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import ExitStack
 from itertools import pairwise
 
 from keisei.web.runs import RunsFolder
@@ -15,11 +14,9 @@ Points = list[tuple[int, float | None]]
 
 def series(runs: RunsFolder, name: str, metrics: Sequence[str], points: int) -> SeriesAnswer:
     """Some metrics of a run; a metric that it lacks is empty."""
-    run = runs.open(name)
-    if not run.metrics_path.exists():
-        return SeriesAnswer(series={metric: [] for metric in metrics})
-    with ExitStack() as stack:
-        reader = stack.enter_context(runs.metrics(run))
+    with runs.reading(name) as reader:
+        if reader is None:
+            return SeriesAnswer(series={metric: [] for metric in metrics})
         return SeriesAnswer(
             series={metric: thin_out(reader.series(metric), points) for metric in metrics}
         )

@@ -15,8 +15,9 @@ from keisei.web.networks import Network, Networks, Observed, observe
 from keisei.web.positions import blacks_value, replay
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import GameDetail, GameList, GameRow
-from keisei.web.threads import NotFound
+from keisei.web.threads import NotFound, WebError
 
+MAX_RECORD = 64 * 1024  # bytes; 500 moves take 20,000
 VALUE_SECONDS = 2.0  # for all values of a game; with a big network some are left out
 _BATCH = 64
 _KEPT_VALUES = 256
@@ -43,12 +44,11 @@ class RunGames:
         limit: int = 50,
     ) -> GameList:
         """Some games of a run, newest first; `winner` may be "none"."""
-        run = self._runs.open(name)
-        if not run.metrics_path.exists():
-            return GameList(total=0, games=[], reasons=[])
         asked = {"kind": kind, "winner": winner, "reason": reason}
         where = {column: value for column, value in asked.items() if value is not None}
-        with self._runs.metrics(run) as reader:
+        with self._runs.reading(name) as reader:
+            if reader is None:
+                return GameList(total=0, games=[], reasons=[])
             total, rows = reader.find_games(
                 {column: None if value == "none" else value for column, value in where.items()},
                 with_record,
@@ -76,25 +76,30 @@ class RunGames:
 
     def _open(self, name: str, number: int) -> tuple[GameRow, Path]:
         run = self._runs.open(name)
-        if not run.metrics_path.exists():
-            raise NotFound(f"the run {name!r} has no games yet")
-        with self._runs.metrics(run) as reader:
-            row = reader.game(number)
-        if row is None:
-            raise NotFound(f"the run {name!r} has no game {number}")
-        file = row["file"]
+        with self._runs.reading(name) as reader:
+            found = reader.game(number) if reader else None
+            if found is None:
+                raise NotFound(f"the run {name!r} has no game {number}")
+            row, file = _row(found), str(found["file"] or "")
         # A database from elsewhere must not lead out of the folder.
         if not file or Path(file).name != file:
             raise NotFound(f"game {number} of the run {name!r} has no record")
         path = self._runs.inside(run.games_dir / file)
         if not path.is_file():
             raise NotFound(f"the record of game {number} is gone: {path.name} is missing")
-        return _row(row), path
+        if path.stat().st_size > MAX_RECORD:
+            raise WebError(
+                400, f"{path.name} is too large for a record: more than {MAX_RECORD:,} bytes"
+            )
+        return row, path
 
     def _values_of(self, name: str, path: Path, record: GameRecord) -> Values:
         """Values by the run's newest network; None for all if it has no network."""
         unknown: Values = [None] * (len(record.moves) + 1)
-        checkpoint = self._runs.newest_checkpoint(name)
+        try:
+            checkpoint = self._runs.newest_checkpoint(name)
+        except (KeiseiError, OSError):  # it leads elsewhere, or is no folder
+            return unknown
         if checkpoint is None:
             return unknown
         key = (path, checkpoint)

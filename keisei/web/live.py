@@ -62,14 +62,11 @@ class RunWatch:
         return messages
 
     def _games(self) -> list[LiveGame]:
-        run = self._runs.open(self._name)
-        if not run.metrics_path.exists():
-            return []
-        with self._runs.metrics(run) as reader:
-            games = reader.now("live games") or []
-        boards = [ShogiGame.from_moves(game["start"], game["moves"]) for game in games]
-        opinions = self._opinions(boards)
-        return [_live_game(*one) for one in zip(games, boards, opinions, strict=True)]
+        with self._runs.reading(self._name) as reader:
+            games = (reader.now("live games") if reader else None) or []
+            boards = [ShogiGame.from_moves(game["start"], game["moves"]) for game in games]
+            opinions = self._opinions(boards)
+            return [_live_game(*one) for one in zip(games, boards, opinions, strict=True)]
 
     def _opinions(self, boards: list[ShogiGame]) -> list[Opinion | None]:
         """What the newest network thinks of the games; None for all if it cannot be loaded."""

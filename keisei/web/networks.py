@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
+from keisei.errors import KeiseiError
 from keisei.processes.machine import cores
 from keisei.search import RankedMove, Score
 from keisei.shogi import PolicyOutputMapper, Positions, ShogiGame
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from keisei.core.policy import Evaluation
     from keisei.trained import Trained
 
+MAX_CHECKPOINT = 192 * 1024 * 1024  # bytes; of a full network and its learner, 132 million
 KEPT = 4  # networks that stay in memory although no game uses them
 TOP = 5  # moves that are shown
 _MAPPER = PolicyOutputMapper()
@@ -103,6 +105,7 @@ class Networks:
     def __init__(self) -> None:
         self._kept: OrderedDict[_Key, Network] = OrderedDict()
         self._loaded: WeakValueDictionary[_Key, Network] = WeakValueDictionary()
+        self._refused: OrderedDict[_Key, str] = OrderedDict()  # why: they are not read again
         self._lock = threading.Lock()  # one load at a time: loading takes memory
 
     def load(self, path: Path) -> Network:
@@ -110,14 +113,25 @@ class Networks:
         status = path.stat()
         key = (path, status.st_mtime_ns, status.st_size)
         with self._lock:
+            if key in self._refused:
+                raise KeiseiError(self._refused[key])
             network = self._loaded.get(key)
             if network is None:
-                network = self._loaded[key] = Network(_load(path))
+                network = self._loaded[key] = Network(self._try_to_load(key))
             self._kept[key] = network
             self._kept.move_to_end(key)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
             return network
+
+    def _try_to_load(self, key: _Key) -> Trained:
+        try:
+            return _load(key[0])
+        except KeiseiError as error:
+            self._refused[key] = str(error)
+            if len(self._refused) > 1000:
+                self._refused.popitem(last=False)
+            raise
 
 
 def _load(path: Path) -> Trained:
@@ -128,4 +142,4 @@ def _load(path: Path) -> Trained:
 
     # A training run may need the cores more; half of them are enough to play.
     torch.set_num_threads(max(1, min(4, cores() // 2)))
-    return load_trained(path)
+    return load_trained(path, MAX_CHECKPOINT)

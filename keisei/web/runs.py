@@ -1,6 +1,8 @@
 """The runs in a folder: their names, states and numbers; nothing outside the folder is read.
 
-A run's row is rebuilt only when one of its files has changed, so listing many runs often is cheap.
+A run's row is rebuilt only when one of its files has changed, so that listing many runs often
+costs next to nothing. A stranger may have made a run: whatever is in its folder is read with a
+limit of bytes and of time, and what is wrong with it makes it broken until its files change.
 """
 
 from __future__ import annotations
@@ -9,16 +11,20 @@ import json
 import math
 import re
 import threading
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from keisei.errors import KeiseiError
+from keisei.files import read_regular
 from keisei.runs.metrics import MetricsReader
 from keisei.runs.run import Run, RunError, is_training
+from keisei.settings import parse_yaml
 from keisei.web.schema import (
     Checkpoint,
     Elo,
@@ -31,13 +37,18 @@ from keisei.web.schema import (
     RunUpdate,
     WorkerRow,
 )
-from keisei.web.threads import NotFound
+from keisei.web.threads import NotFound, WebError
 
 _PARTS = ("config.yaml", "metrics.sqlite", "checkpoints")  # a folder with one of these is a run
 _CHECKPOINT = re.compile(r"step_(\d{12})\.pt")
 _NODES = re.compile(r", (\d+) nodes$")  # at the end of the name of a player that searches
-_MAX_CONFIG = 256 * 1024  # bytes
-_MAX_LADDER = 4 * 1024 * 1024
+_MAX_CONFIG = 16 * 1024  # bytes; it has 3,000
+_MAX_LADDER = 1024 * 1024
+_MAX_PLAYERS = 2000
+_MAX_FILES = 10_000  # that are looked at in a folder
+_LIST_SECONDS = 0.2  # in which runs are read for one look at the list
+_ROW_SECONDS = 0.2  # of processor time to read what the list shows of a run
+_READ_SECONDS = 2.0  # and to read its games or curves
 
 Signature = tuple[object, ...]
 Points = dict[str, tuple[int, float]]  # the newest (step, value) of each metric
@@ -85,7 +96,7 @@ class RunsFolder:
         """The run's checkpoints, newest first."""
         found = []
         with suppress(FileNotFoundError):
-            for path in self.inside(run.checkpoints_dir).iterdir():
+            for path in islice(self.inside(run.checkpoints_dir).iterdir(), _MAX_FILES):
                 name = _CHECKPOINT.fullmatch(path.name)
                 if name:
                     found.append(Checkpoint(file=path.name, steps=int(name[1])))
@@ -104,9 +115,34 @@ class RunsFolder:
         newest = self.checkpoints(run)[:1]
         return self.inside(run.checkpoints_dir / newest[0].file) if newest else None
 
-    def metrics(self, run: Run) -> MetricsReader:
-        """A reader of the run's numbers."""
-        return MetricsReader(self.inside(run.metrics_path))
+    @contextmanager
+    def reading(self, name: str) -> Iterator[MetricsReader | None]:
+        """A reader of the run's numbers, or none if it has just begun.
+
+        What fails inside makes the run broken, so that it costs its time once.
+        """
+        row = self.row(name)
+        if row.state == "broken":
+            raise BrokenRun(row.error or "")
+        signature = self.signature(name)
+        try:
+            with self._metrics(self.open(name), _READ_SECONDS) as reader:
+                yield reader
+        except WebError:
+            raise
+        except Exception as error:
+            broken = RunRow(name=name, state="broken", error=_sentence(error))
+            with self._lock:
+                self._known[name] = (signature, broken, {})
+            raise BrokenRun(broken.error or "") from error
+
+    @contextmanager
+    def _metrics(self, run: Run, seconds: float) -> Iterator[MetricsReader | None]:
+        if not run.metrics_path.exists():
+            yield None
+        else:
+            with MetricsReader(self.inside(run.metrics_path), seconds) as reader:
+                yield reader
 
     # -- what they are like --------------------------------------------------------------------
 
@@ -118,8 +154,16 @@ class RunsFolder:
         return (*stamps, is_training(folder))
 
     def rows(self) -> list[RunRow]:
-        """All runs."""
-        return [self.row(name) for name in self.names()]
+        """All runs; if reading takes long, some are bare until the next look."""
+        end = time.monotonic() + _LIST_SECONDS
+        return [self._row_until(name, end) for name in self.names()]
+
+    def _row_until(self, name: str, end: float) -> RunRow:
+        with self._lock:
+            known = self._known.get(name)
+        if time.monotonic() < end or (known and known[0] == self.signature(name)):
+            return self.row(name)
+        return known[1] if known else RunRow(name=name, state="stopped")
 
     def row(self, name: str) -> RunRow:
         """One run; if it is broken, its row says why."""
@@ -144,14 +188,9 @@ class RunsFolder:
     def _read(self, name: str, training: bool) -> tuple[RunRow, Points]:
         run = self.open(name)
         settings = self._settings(run)
-        with ExitStack() as stack:
-            reader = self._reader(run, stack)
+        with self._metrics(run, _ROW_SECONDS) as reader:
             points = reader.latest_points() if reader else {}
             return self._make_row(run, settings, reader, points, training), points
-
-    def _reader(self, run: Run, stack: ExitStack) -> MetricsReader | None:
-        """None for a run that has just begun and has no numbers yet."""
-        return stack.enter_context(self.metrics(run)) if run.metrics_path.exists() else None
 
     def _settings(self, run: Run) -> Mapping[str, Any]:
         """The settings of a run; read again only when the file has changed."""
@@ -160,7 +199,7 @@ class RunsFolder:
             if key in self._settings_of:
                 return self._settings_of[key]
         try:
-            settings = yaml.safe_load(self._config_text(run))
+            settings = parse_yaml(self._config_text(run))
         except yaml.YAMLError as error:
             raise BrokenRun(f"{run.config_path} is not YAML: {error}") from None
         if not isinstance(settings, dict):
@@ -173,8 +212,7 @@ class RunsFolder:
         path = self.inside(run.config_path)
         if not path.is_file():
             raise BrokenRun(f"{run.folder} is not a run: config.yaml is missing")
-        with path.open("rb") as file:
-            return file.read(_MAX_CONFIG).decode("utf-8", errors="replace")
+        return read_regular(path, _MAX_CONFIG, follow=False).decode("utf-8", errors="replace")
 
     def _make_row(
         self,
@@ -220,23 +258,26 @@ class RunsFolder:
 
     def detail(self, name: str) -> RunDetail:
         """A run with everything but its curves and games; if it is broken, what can be read."""
-        row, points = self._look(name)
-        detail = RunDetail(**row.model_dump())
-        if row.state == "broken":
-            return detail
-        run = self.open(name)
-        detail.config = self._config_text(run)
-        detail.checkpoints = self.checkpoints(run)
-        detail.ladder = self.ladder(run)
-        with ExitStack() as stack:
-            reader = self._reader(run, stack)
+        try:
+            return self._detail(name)
+        except BrokenRun:
+            return RunDetail(**self.row(name).model_dump())
+
+    def _detail(self, name: str) -> RunDetail:
+        with self.reading(name) as reader:
+            row, points = self._look(name)
+            run = self.open(name)
+            detail = RunDetail(**row.model_dump())
+            detail.config = self._config_text(run)
+            detail.checkpoints = self.checkpoints(run)
+            detail.ladder = self.ladder(run)
             if reader:
                 update = _update(row, points, reader, 100)
                 detail.names = list(points)
                 detail.latest, detail.latest_steps = update.latest, update.latest_steps
                 detail.workers, detail.events = update.workers, update.events
-                returns = yaml.safe_load(reader.meta("random_return") or "null")
-                detail.random_return = returns
+                returns = parse_yaml(reader.meta("random_return") or "null")
+                detail.random_return = _finite_numbers(returns)
         if row.kind == "world":
             mine = [name for name in detail.names if name.startswith("return agent_")]
             detail.agents = len(mine) or None
@@ -244,13 +285,14 @@ class RunsFolder:
 
     def update(self, name: str) -> RunUpdate:
         """What a watcher of the run wants to know."""
-        row, points = self._look(name)
-        nothing = RunUpdate(row=row, latest={}, latest_steps={}, workers=[], events=[])
-        if row.state == "broken":
-            return nothing
-        with ExitStack() as stack:
-            reader = self._reader(self.open(name), stack)
-            return _update(row, points, reader, 20) if reader else nothing
+        try:
+            with self.reading(name) as reader:
+                row, points = self._look(name)
+                if reader:
+                    return _update(row, points, reader, 20)
+        except BrokenRun:
+            row = self.row(name)
+        return RunUpdate(row=row, latest={}, latest_steps={}, workers=[], events=[])
 
 
 def _looks_like_a_run(path: Path) -> bool:
@@ -280,15 +322,14 @@ def _update(row: RunRow, points: Points, reader: MetricsReader, events: int) -> 
 
 def _read_ladder(path: Path) -> list[LadderPlayer]:
     try:
-        with path.open("rb") as file:
-            text = file.read(_MAX_LADDER + 1)
-        if len(text) > _MAX_LADDER:
-            raise ValueError(f"it has more than {_MAX_LADDER:,} bytes")
-        data = json.loads(text)
+        data = json.loads(read_regular(path, _MAX_LADDER, follow=False))
+        if len(data["ratings"]) > _MAX_PLAYERS:
+            raise ValueError(f"it has more than {_MAX_PLAYERS:,} players")
         entries = {entry["name"]: entry for entry in data["players"]}
         return [_ladder_player(rating, entries[rating["name"]]) for rating in data["ratings"]]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OSError) as error:
-        reason = " ".join(str(error).split())[:200]
+        said = error.strerror if isinstance(error, OSError) else None
+        reason = " ".join((said or str(error)).split())[:200]
         raise BrokenRun(f"{path} is not a ladder: {reason}") from None
 
 
@@ -323,6 +364,8 @@ def _stamp(path: Path) -> tuple[int, int] | None:
         status = path.stat()
     except (OSError, ValueError):  # ValueError: not a file name
         return None
+    if path.name.endswith("-wal") and not status.st_size:  # a reader may leave it so
+        return None
     return status.st_mtime_ns, status.st_size
 
 
@@ -337,6 +380,14 @@ def _values(points: Points) -> dict[str, float | None]:
     return {name: value if math.isfinite(value) else None for name, (_, value) in points.items()}
 
 
+def _finite_numbers(values: Any) -> list[float] | None:
+    """The numbers of a list, if they all are some."""
+    if not isinstance(values, list):
+        return None
+    numbers = [float(value) for value in values]
+    return numbers if all(map(math.isfinite, numbers)) else None
+
+
 def _sentence(error: Exception) -> str:
-    text = " ".join(str(error).split())
+    text = " ".join(str(error)[:1000].split())
     return text if isinstance(error, (KeiseiError, RunError)) else f"cannot be read: {text}"

@@ -70,13 +70,13 @@ class WorkerRow(Message):
 
     worker: int
     state: str
-    busy: float
-    waiting: float
-    syncing: float
+    busy: FiniteFloat
+    waiting: FiniteFloat
+    syncing: FiniteFloat
     restarts: int
-    lag: float
-    steps_per_s: float
-    memory_mb: float | None = None
+    lag: FiniteFloat
+    steps_per_s: FiniteFloat
+    memory_mb: FiniteFloat | None = None
     node: str | None = None
 
 
@@ -90,7 +90,7 @@ class Checkpoint(Message):
 class RunEvent(Message):
     """Something that happened in a run."""
 
-    time: float
+    time: FiniteFloat
     level: str
     message: str
 
@@ -183,7 +183,7 @@ class GameRow(Message):
 
     id: int
     step: int
-    time: float
+    time: FiniteFloat
     kind: str
     black: str
     white: str

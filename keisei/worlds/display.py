@@ -15,6 +15,7 @@ from rich.table import Table
 from keisei.runs.quiet_output import QuietOutput
 from keisei.worlds.drawing import colored_text
 from keisei.worlds.environment import EpochResult
+from keisei.worlds.registry import WORLDS
 from keisei.worlds.world import World
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ class Lines:
     def _name(self) -> str:
         run, usual = self.training.run, type(self.training.config)().runs_dir
         known = str(run.folder.parent) == usual
-        return shlex.quote(run.name if known else str(run.folder))
+        trust = "" if self.training.config.world in WORLDS else " --trust"
+        return shlex.quote(run.name if known else str(run.folder)) + trust
 
 
 class LiveView(Lines):

@@ -109,7 +109,8 @@ def train_one(world: str, settings: Sequence[str], name: str) -> RunResult:
     if not folder.exists():
         start_world_training(world, None, settings, name, None, None)
     elif _epochs_of(folder) < config.epochs:
-        start_world_training(None, None, [f"epochs={config.epochs}"], None, str(folder), None)
+        more = [f"epochs={config.epochs}", f"world={world}"]
+        start_world_training(None, None, more, None, str(folder), None)
     if _epochs_of(folder) < config.epochs:
         raise KeiseiError(f"the sweep was stopped in {name}; run the same command to continue")
     with MetricsReader(Run(folder).metrics_path) as metrics:

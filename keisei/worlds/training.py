@@ -36,6 +36,7 @@ from keisei.worlds.curves import draw_returns
 from keisei.worlds.display import Lines, make_display
 from keisei.worlds.environment import EpochResult
 from keisei.worlds.parallel_environment import build
+from keisei.worlds.registry import WORLDS
 
 log = logging.getLogger(__name__)
 
@@ -173,8 +174,12 @@ def start_world_training(
     name: str | None,
     resume: str | None,
     trace_file: Path | None,
+    trust: bool = False,
 ) -> bool:
-    """Train a new run, or go on with one; returns whether it got to its end."""
+    """Train a new run, or go on with one; returns whether it got to its end.
+
+    `trust`: may a run that goes on import the code that its settings name?
+    """
     check_trace_file(trace_file)
     if resume is None:
         if world is None:
@@ -186,7 +191,7 @@ def start_world_training(
     if world or config_file or name:
         raise KeiseiError("--resume uses the run's own world, name and settings: leave them out")
     run = open_run(resume, overrides)
-    training = WorldTraining(load_world_config(None, run.config_path, overrides), run, trace_file)
+    training = WorldTraining(load_run_config(run, overrides, trust), run, trace_file)
     if training.checkpoints.paths():
         training.load_latest()
     elif not is_training(run.folder):  # else it does not start at all, and says why
@@ -198,3 +203,18 @@ def open_run(name: str, overrides: Sequence[str] = ()) -> Run:
     """A run by name or folder."""
     defaults = load_world_config(overrides=[o for o in overrides if o.startswith("runs_dir=")])
     return Run.open(name, Path(defaults.runs_dir), of_world=True)
+
+
+def load_run_config(run: Run, overrides: Sequence[str] = (), trust: bool = False) -> WorldRunConfig:
+    """The settings of a run; a world that is code must be trusted, or named in the overrides.
+
+    A run may come from a stranger: a file must not be enough to have code imported.
+    """
+    config = load_world_config(None, run.config_path, overrides)
+    named = any(one.partition("=")[0].strip() == "world" for one in overrides)
+    if not (trust or named or config.world in WORLDS):
+        raise KeiseiError(
+            f"the run {run.name} names the world {config.world}, which is code from outside "
+            f"Keisei; if you trust it, add --trust: keisei worlds watch {run.name} --trust"
+        )
+    return config

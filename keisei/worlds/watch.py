@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from rich.console import Console
@@ -12,28 +13,40 @@ from rich.text import Text
 from keisei.errors import KeiseiError
 from keisei.runs.checkpoint import CheckpointStore
 from keisei.runs.run import Run
-from keisei.worlds.config import load_world_config
+from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.drawing import colored_text, picture
 from keisei.worlds.environment import Environment
 from keisei.worlds.film import check_film, write_film
 from keisei.worlds.models import HumanModel, Learner
 from keisei.worlds.parallel_environment import build
-from keisei.worlds.training import open_run
+from keisei.worlds.registry import AnyWorld, make_world
+from keisei.worlds.training import load_run_config, open_run
 from keisei.worlds.world import World
 
 KEYS = {"w": "up", "s": "down", "a": "left", "d": "right", " ": "stay", "e": "clean", "f": "hunt"}
 
 
-def load_episode(name: str, seed: int, human: int | None = None) -> Environment:
+def load_episode(
+    name: str, seed: int, human: int | None = None, trust: bool = False
+) -> Environment:
     """One copy of a run's world, with its agents as they are in the newest checkpoint."""
-    return load_episode_of(open_run(name), seed, human)
+    return load_episode_of(open_run(name), seed, human, trust)
 
 
-def load_episode_of(run: Run, seed: int, human: int | None = None) -> Environment:
-    """The same, of a run that is open."""
+def load_episode_of(
+    run: Run,
+    seed: int,
+    human: int | None = None,
+    trust: bool = False,
+    limit: int | None = None,
+) -> Environment:
+    """The same, of a run that is open; checkpoints of more than `limit` bytes are passed by."""
     overrides = ["copies=1", f"seed={seed}", "parallel.enabled=false", "parallel.train_interval=1"]
-    environment = build(load_world_config(None, run.config_path, overrides))
-    _, state = CheckpointStore(run.checkpoints_dir).latest()
+    config = load_run_config(run, overrides, trust)
+    path, state = CheckpointStore(run.checkpoints_dir).latest(limit)
+    world = make_world(config)
+    _check_size(config, world, path)
+    environment = build(config, world=world)
     for agent, saved in zip(environment.agents, state["environment"]["models"], strict=True):
         if isinstance(agent.model, Learner):
             for part, tensor in agent.model.state.items():
@@ -44,6 +57,19 @@ def load_episode_of(run: Run, seed: int, human: int | None = None) -> Environmen
     if human is not None:
         _join(environment, environment.world, human)
     return environment
+
+
+def _check_size(config: WorldRunConfig, world: AnyWorld, checkpoint: Path) -> None:
+    """Refuse settings of larger networks than the checkpoint can hold, before they are made."""
+    weights = 0
+    for index, view in enumerate(world.views):
+        kind = config.agents[index % len(config.agents)]
+        hidden = (config.ppo if kind == "ppo" else config.double_dqn).hidden
+        weights += (
+            0 if kind == "random" else sum(a * b for a, b in pairwise([view.inputs, *hidden]))
+        )
+    if 4 * weights > checkpoint.stat().st_size:
+        raise KeiseiError(f"the settings are of larger networks than {checkpoint} has")
 
 
 def _join(environment: Environment, world: World, human: int) -> None:
@@ -62,12 +88,13 @@ def watch(
     seed: int = 0,
     turns_per_s: float = 8.0,
     console: Console | None = None,
+    trust: bool = False,
 ) -> None:
-    """Show an episode; with `film`, write it there instead."""
+    """Show an episode; with `film`, write it there instead; `trust` is for a world that is code."""
     console = console or Console()
     if film is not None:
         check_film(film)
-    environment = load_episode(name, seed, human)
+    environment = load_episode(name, seed, human, trust)
     world = environment.world
     assert isinstance(world, World)
     world.reset()

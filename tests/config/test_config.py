@@ -6,6 +6,7 @@ from keisei.config_schema import AppConfig, describe, load_config
 from keisei.settings import ConfigError, to_yaml
 from keisei.worlds.config import load_world_config
 from tests.processes import run_keisei
+from tests.web.hostile import LAUGHS, MERGES
 
 
 def test_defaults_survive_a_round_trip_through_yaml(tmp_path):
@@ -156,3 +157,15 @@ def test_keisei_config_prints_the_defaults_with_their_descriptions():
     assert result.returncode == 0
     assert yaml.safe_load(result.stdout) == AppConfig().model_dump(mode="json")
     assert "# Discount per move." in result.stdout
+
+
+@pytest.mark.parametrize("text", [LAUGHS + "z: *i", MERGES + "z: *i", "&a [*a]", "[" * 5000])
+def test_settings_that_stand_for_billions_of_values_are_refused_at_once(tmp_path, text):
+    (tmp_path / "laughs.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=r"is not YAML: (its aliases|it is too deep)"):
+        load_config(tmp_path / "laughs.yaml")
+
+
+def test_an_ordinary_alias_in_settings_means_what_it_stands_for(tmp_path):
+    (tmp_path / "a.yaml").write_text("env: {seed: &n 7}\ntraining: {total_timesteps: *n}\n")
+    assert load_config(tmp_path / "a.yaml").training.total_timesteps == 7

@@ -1,4 +1,4 @@
-"""Writing a file: the old one or the new one is there, and nothing else."""
+"""Writing a file: the old one or the new one is there. Reading a stranger's: only if it is one."""
 
 import os
 import stat
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from keisei.files import replace_file
+from keisei.files import read_regular, replace_file
 
 
 def test_a_file_is_made_and_replaced_and_nothing_is_left_beside_it(tmp_path):
@@ -71,3 +71,22 @@ def test_a_reader_never_sees_half_a_file_even_if_the_writer_is_killed(tmp_path):
         finally:
             writer.kill()
     assert path.read_bytes() in (b"a" * 1_000_000, b"b" * 1_000_000)
+
+
+def test_only_a_regular_file_of_at_most_so_many_bytes_is_read(tmp_path):
+    (tmp_path / "file").write_bytes(b"1234")
+    assert read_regular(tmp_path / "file", 4) == b"1234"
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    for name, limit, follow, said in [
+        ("file", 3, True, "more than 3 bytes"),
+        ("pipe", 4, True, "not a regular file"),  # and it is not waited for
+        ("device", 4, True, "not a regular file"),
+        ("device", 4, False, "symbolic link"),
+        ("link", 4, False, "symbolic link"),
+        (".", 4, True, "directory"),
+    ]:
+        with pytest.raises(OSError, match=said):
+            read_regular(tmp_path / name, limit, follow)
+    assert read_regular(tmp_path / "link", 4) == b"1234"

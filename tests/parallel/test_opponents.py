@@ -118,3 +118,14 @@ def test_games_from_before_there_were_opponents_can_be_gone_on_with():
     shard = make_shard(config, 0)
     shard.load_state_dict(state)
     assert shard.state_dict()["sides"].tolist() == [0, 1, 0, 1]
+
+
+def test_the_opponents_moves_are_drawn_from_its_own_policy():
+    config, agent = make()
+    shard, rollout = make_shard(config, 0), new_rollout(config)
+    shard.collect(agent.evaluate, rollout, 0, uniform)
+    counts = np.diff(rollout.legal_offsets).reshape(rollout.actions.shape)
+    theirs = ~rollout.learned
+    assert 0 < theirs.sum() < theirs.size
+    np.testing.assert_allclose(rollout.log_probs[theirs], -np.log(counts[theirs]), rtol=1e-6)
+    assert not np.allclose(rollout.log_probs[~theirs], -np.log(counts[~theirs]), rtol=1e-6)

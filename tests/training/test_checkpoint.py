@@ -21,6 +21,7 @@ from keisei.runs.checkpoint import (
     save_checkpoint,
 )
 from tests.training.conftest import run_python
+from tests.web.hostile import spoil
 
 STATE = {"weights": torch.arange(200.0), "rng": np.arange(20, dtype=np.uint64), "step": 7}
 
@@ -350,3 +351,36 @@ def test_a_folder_that_cannot_be_is_reported(tmp_path):
     store = CheckpointStore(tmp_path / "file" / "checkpoints")
     with pytest.raises(CheckpointError, match=r"Not a directory; there is no earlier good"):
         store.save(1, STATE)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["checkpoint_laughs", "checkpoint_repeats", "checkpoint_packed", "pipe-checkpoints-step-pt"],
+)
+def test_a_small_file_cannot_unfold_to_a_giant_nor_make_anybody_wait(tmp_path, name):
+    (tmp_path / "checkpoints").mkdir()
+    spoil(tmp_path, name)
+    with pytest.raises(CheckpointError, match=r"unfolds to more|unpacks to more|not a regular"):
+        load_checkpoint(tmp_path / "checkpoints/step_000000009999.pt")
+
+
+def test_a_file_above_the_limit_is_not_read(tmp_path):
+    save_checkpoint(tmp_path / "a.pt", STATE)
+    size = (tmp_path / "a.pt").stat().st_size
+    assert load_checkpoint(tmp_path / "a.pt", size)
+    with pytest.raises(CheckpointError, match=f"it has more than {size - 1:,} bytes"):
+        load_checkpoint(tmp_path / "a.pt", size - 1)
+
+
+def test_a_checkpoint_and_its_name_in_the_folder_are_synced(tmp_path, monkeypatch):
+    synced, fsync = [], os.fsync
+
+    def watched(descriptor):
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    path = CheckpointStore(tmp_path).save(7, STATE)
+    data, folder = synced
+    assert Path(data).name.startswith(f".{path.name}.")  # written aside
+    assert Path(folder) == tmp_path

@@ -1,5 +1,6 @@
 """A run belongs to one training at a time, and what it logged is there whatever happens."""
 
+import collections
 import math
 import os
 import re
@@ -22,6 +23,7 @@ from keisei.runs.run import Run, RunError
 from keisei.settings import to_yaml
 from keisei.worlds.config import WorldRunConfig
 from tests.training.conftest import run_python
+from tests.web.hostile import spoil
 
 needs_locks = pytest.mark.skipif(sys.platform == "win32", reason="runs are not locked on Windows")
 
@@ -279,6 +281,26 @@ def test_metrics_of_another_schema_are_refused(path):
         store.set_meta("schema", "9")
     with pytest.raises(MetricsError, match="schema 9; this Keisei reads 1"):
         MetricsStore(path)
+
+
+@pytest.mark.parametrize("table", ["metrics", "games", "events", "meta", "now"])
+def test_a_view_in_place_of_a_table_is_refused_before_anything_is_read(tmp_path, table):
+    path = tmp_path / "metrics.sqlite"
+    MetricsStore(path).close()
+    spoil(tmp_path, f"view-{table}")
+    with pytest.raises(MetricsError, match=r"have no \w+ as Keisei makes it"):
+        MetricsReader(path)
+
+
+def test_reading_that_takes_too_long_is_an_error(tmp_path):
+    path = tmp_path / "metrics.sqlite"
+    MetricsStore(path).close()
+    spoil(tmp_path, "a_hundred_thousand_names")
+    with (
+        MetricsReader(path, seconds=0.05) as reader,
+        pytest.raises(MetricsError, match=r"took more than 0\.05 s"),
+    ):
+        collections.deque(reader.series("name 1") for _ in range(10_000))
 
 
 def test_a_full_disk_is_reported_and_what_was_logged_before_stays(tiny_disk):

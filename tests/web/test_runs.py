@@ -83,9 +83,8 @@ def test_broken_runs_show_their_errors_and_hide_nobody(runs):
     (runs / "no_database" / "metrics.sqlite").write_bytes(b"this is no database" * 100)
     (runs / "other_schema").mkdir()
     (runs / "other_schema" / "config.yaml").write_text("env: {}")
-    with sqlite3.connect(runs / "other_schema" / "metrics.sqlite") as db:
-        db.execute("CREATE TABLE meta (key TEXT, value TEXT)")
-        db.execute("INSERT INTO meta VALUES ('schema', '99')")
+    with MetricsStore(runs / "other_schema" / "metrics.sqlite") as store:
+        store.set_meta("schema", "99")
     (runs / "somebodys_notes").mkdir()  # no run at all
     with serving(runs) as client:
         rows = {one["name"]: one for one in client.get("/api/runs").json()["runs"]}

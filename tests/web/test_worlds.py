@@ -55,6 +55,6 @@ def test_code_that_a_run_names_is_never_run_by_its_page(runs, monkeypatch, world
                 first = next(lines)
             if "episode" in page:
                 assert answer.status_code == 400
-                assert "keisei worlds watch stranger" in first
+                assert "keisei worlds watch stranger --trust" in first
         assert client.get("/api/runs").status_code == 200
     assert not (runs.parent / "it_ran").exists()

@@ -26,9 +26,10 @@ def keisei(*arguments):
 def test_every_command_takes_a_world_of_ones_own(harvest_folder):
     trained = keisei("train", "harvest:Harvest", "--name", "a", *OPTIONS)
     assert trained.exit_code == 0, trained.stderr
+    assert "keisei worlds watch a --trust" in trained.stdout
     assert "world: harvest:Harvest" in (harvest_folder / "runs/a/config.yaml").read_text()
-    assert "epoch 3/3" in keisei("train", "--resume", "a", "-o", "epochs=3").stdout
-    assert "returns: agent 0" in keisei("watch", "a").stdout
+    assert "epoch 3/3" in keisei("train", "--resume", "a", "--trust", "-o", "epochs=3").stdout
+    assert "returns: agent 0" in keisei("watch", "a", "--trust").stdout
     swept = keisei("sweep", "harvest:Harvest", "--seeds", "1", *OPTIONS)
     assert swept.exit_code == 0, swept.stderr
     assert (harvest_folder / "runs/sweep-harvest-Harvest-seed=1/config.yaml").exists()
@@ -46,6 +47,33 @@ def test_an_installed_command_and_its_learner_processes_find_it(harvest_folder):
     assert done.returncode == 0, done.stderr
     assert "epoch 2/2" in done.stdout
     assert "crashed" not in done.stderr
+
+
+@pytest.mark.parametrize("world", ["payload:Hunt", "pettingzoo:payload"])
+@pytest.mark.parametrize("command", ["watch", "train --resume", "train -o epochs=3 --resume"])
+def test_code_that_only_a_runs_settings_name_is_not_imported(harvest_folder, world, command):
+    assert keisei("train", "harvest:Harvest", "--name", "a", *OPTIONS).exit_code == 0
+    settings = Path("runs/a/config.yaml")
+    settings.write_text(settings.read_text().replace("harvest:Harvest", world))
+    Path("payload.py").write_text("open('it_ran', 'w')\n")
+    before = settings.read_text()
+    done = keisei(*command.split(), "a")
+    assert done.exit_code == 2
+    assert f"names the world {world}, which is code" in " ".join(done.stderr.split())
+    assert "--trust" in done.stderr
+    assert not Path("it_ran").exists()
+    assert settings.read_text() == before
+
+
+def test_code_that_the_command_names_needs_no_other_word(harvest_folder):
+    assert keisei("train", "harvest:Harvest", "--name", "a", *OPTIONS).exit_code == 0
+    done = keisei("train", "--resume", "a", "-o", "epochs=3", "-o", "world=harvest:Harvest")
+    assert "epoch 3/3" in done.stdout, done.stderr
+    for epochs in ("1", "2"):  # the second goes on with the first
+        swept = keisei(
+            "sweep", "harvest:Harvest", "--seeds", "1", *OPTIONS, "-o", f"epochs={epochs}"
+        )
+        assert swept.exit_code == 0, swept.stderr
 
 
 def test_its_settings_are_described(harvest_folder):
@@ -122,6 +150,6 @@ def test_a_run_whose_world_is_gone_says_where_it_was_looked_for(harvest_folder):
     Path("harvest.py").unlink()
     del sys.modules["harvest"]  # as in the next command's process
     for command in (["watch", "a"], ["train", "--resume", "a", "-o", "epochs=3"]):
-        done = keisei(*command)
+        done = keisei(*command, "--trust")
         assert done.exit_code == 2
         assert "there is no module harvest in" in " ".join(done.stderr.split())

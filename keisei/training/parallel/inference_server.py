@@ -1,4 +1,4 @@
-"""The process of central inference: answers the positions of all workers in large batches."""
+"""The process of central inference: answers the positions of all workers."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ class InferenceServer:
         self._lines = [socket.socket(fileno=fd) for fd in lines]
         for line in self._lines:
             line.setblocking(False)
+        self._joins_workers = config.training.parallel.mode == "async"
         # Workers that began a rollout with older weights end it with them.
         self._networks: dict[int, ActorCriticResTower] = {}
         self._in_use: dict[int, int] = {}  # worker: version
@@ -65,15 +66,18 @@ class InferenceServer:
         return notes
 
     def _answer(self, notes: list[Note]) -> None:
-        batches: dict[int, list[Request]] = {}
+        # By the weights to ask; in sync mode also by worker. Sums depend on how many positions are
+        # in a batch, and who asks at the same time is a matter of timing.
+        batches: dict[tuple[int, int | None], list[Request]] = {}
         for worker, number, version, count in notes:
             if count == 0:
                 self._reply(worker, number, self._begin(worker))
             elif self._network_of(worker, version) is None:
                 self._reply(worker, number, NO_VERSION)
             else:
-                batches.setdefault(version, []).append((worker, number, count))
-        for version, requests in batches.items():
+                asks = (version, None if self._joins_workers else worker)
+                batches.setdefault(asks, []).append((worker, number, count))
+        for (version, _), requests in batches.items():
             self._evaluate(version, requests)
 
     def _begin(self, worker: int) -> int:
@@ -95,7 +99,7 @@ class InferenceServer:
         return self._networks.get(version)
 
     def _evaluate(self, version: int, requests: list[Request]) -> None:
-        """One batch for all workers that play by this version."""
+        """One batch for these workers, who play by this version."""
         asked = [self._positions(worker, count) for worker, _, count in requests]
         seen = evaluate(self._networks[version], join(asked))
         end = row = 0

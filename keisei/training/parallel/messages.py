@@ -29,7 +29,6 @@ class Welcome:
     num_slots: int
     capacity: int  # workers for whom there is room in the memory of requests
     traced: bool = False  # run the network traced
-    incarnation: int = 0  # of a worker's games; each plays others
     shard: dict[str, Any] | None = None  # games to go on with
     checkpoints: Path | None = None  # of the run, for past opponents
 

@@ -78,7 +78,6 @@ class RayWorker:
         weights: npt.NDArray[Any],
         version: int,
         number: int,
-        incarnation: int,
         state: dict[str, Any] | None,
     ) -> tuple[RolloutDone | None, Rollout | None]:
         """Play rollout `number` of the shard.
@@ -89,9 +88,7 @@ class RayWorker:
         torch.set_num_threads(1)  # of the calling thread
         self._status.spent("waiting", self._idle_since)
         if state is not None or number == 0:
-            self._shard = make_shard(self._config, self._index, incarnation)
-            if state:
-                self._shard.load_state_dict(state)
+            self._shard = make_shard(self._config, self._index, state)
         elif number != self._next:
             return None, None
         assert self._shard is not None

@@ -55,9 +55,7 @@ class SelfPlayWorker:
         self._status = WorkerStatus(shared_row(fds["status"][0], welcome.capacity, index))
         self._slots = SharedArrays(slot_layout(config, welcome.num_slots), fds["slots"][0])
         self._shares_memory = config.training.parallel.use_shared_memory
-        self._shard = make_shard(config, index, welcome.incarnation)
-        if welcome.shard:
-            self._shard.load_state_dict(welcome.shard)
+        self._shard = make_shard(config, index, welcome.shard)
         self._state = self._shard.state_dict()
         self._opponent = Opponent(config, index, welcome.checkpoints)
         if "requests" in fds:
