@@ -55,7 +55,7 @@ class WorldTraining:
         self.checkpoints = CheckpointStore(run.checkpoints_dir, config.keep_checkpoints)
         self.random_return: list[float] | None = None
         self.turns_per_s = 0.0
-        # Turns so far, over all copies. Counted: settings that change on resume are not of the past.
+        # Turns so far, over all copies: counted, since a resume may change how many an epoch has.
         self.steps = 0
 
     @property
