@@ -7,7 +7,7 @@ DEVELOPS := .venv/.developed
 INSTALL := pip install --quiet --disable-pip-version-check
 PEERS := sb3 rllib sample_factory pgx openspiel
 
-.PHONY: play train test test-quick coverage docs lint format setup web constraints peers peers-benchmark clean
+.PHONY: play train test test-quick coverage mutants docs lint format setup web constraints peers peers-benchmark clean
 
 play: $(RUNS)
 	$(BIN)/keisei serve
@@ -29,6 +29,10 @@ coverage: $(DEVELOPS)
 	$(BIN)/coverage run -m pytest tests/parallel
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --include 'keisei/training/parallel/*' --fail-under 90
+
+# Faults put into a copy of the code, one at a time: do the tests notice?
+mutants: $(DEVELOPS)
+	$(BIN)/python scripts/mutants.py
 
 # The site of docs/ in site/; what MkDocs would only warn of is an error.
 docs: $(DEVELOPS)

@@ -98,13 +98,33 @@ class ModelConfig(Section):
 
 
 # The learners, by their name in `training.algorithm`: a module of `keisei`, and a class in it.
-LEARNERS = {"ppo": "keisei.core.ppo_agent:PPOAgent"}
+LEARNERS = {
+    "ppo": "keisei.core.ppo_agent:PPOAgent",
+    "gumbel": "keisei.core.gumbel_learner:GumbelLearner",
+}
+
+
+class SearchConfig(Section):
+    """Self-play by search (gumbel)."""
+
+    visits: int = Field(16, ge=2, le=4096, description="Visits to a tree for each move.")
+    considered: int = Field(8, ge=2, le=64, description="Moves of a position that are considered.")
+    scale: float = Field(
+        0.5, gt=0, le=10, description="How far what was found moves the policy to be learned."
+    )
 
 
 class TrainingConfig(Section):
-    """PPO and the course of a run."""
+    """Learning and the course of a run."""
 
-    algorithm: str = Field("ppo", description="What learns from the rollouts: ppo.")
+    algorithm: str = Field(
+        "ppo",
+        description="ppo learns from how games went on; gumbel searches every move and learns to "
+        "play at once what it found.",
+    )
+    search: SearchConfig = Field(
+        default_factory=SearchConfig, description="Self-play by search (gumbel)."
+    )
     total_timesteps: int = Field(1_000_000, ge=1, description="Moves to play and learn from.")
     learning_rate: float = Field(
         1e-3, gt=0, le=1, description="Learning rate of Adam at the start."
@@ -129,6 +149,13 @@ class TrainingConfig(Section):
     entropy_coef_end: float = Field(
         0.1, ge=0, le=1, description="Share of it left at the end (linear decay)."
     )
+    average: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="Play, evaluate and export averaged weights: the share of the old average that "
+        "each update keeps; 0 for none.",
+    )
     max_grad_norm: float = Field(
         1.0, gt=0, description="Gradients longer than this are scaled down."
     )
@@ -146,6 +173,11 @@ class TrainingConfig(Section):
         5, ge=1, description="How many checkpoints to keep, not counting those saved when stopping."
     )
     parallel: ParallelConfig = Field(default_factory=ParallelConfig, description="The shards.")
+
+    @property
+    def searches(self) -> bool:
+        """Are the moves of self-play searched for?"""
+        return self.algorithm == "gumbel"
 
     @field_validator("algorithm")
     @classmethod
@@ -215,7 +247,7 @@ class AppConfig(Section):
 
     env: EnvConfig = Field(default_factory=EnvConfig, description="The game.")
     model: ModelConfig = Field(default_factory=ModelConfig, description="The network.")
-    training: TrainingConfig = Field(default_factory=TrainingConfig, description="PPO.")
+    training: TrainingConfig = Field(default_factory=TrainingConfig, description="Learning.")
     evaluation: EvaluationConfig = Field(
         default_factory=EvaluationConfig, description="Matches during training."
     )

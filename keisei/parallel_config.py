@@ -52,8 +52,8 @@ class ParallelConfig(Section):
     )
     inference: Literal["local", "central", "auto"] = Field(
         "auto",
-        description="local: each worker has the network. central: one process answers all workers "
-        "in large batches. auto: central if the device is a GPU.",
+        description="local: each worker has the network. central: one process answers all workers, "
+        "in async mode together in large batches. auto: central if the device is a GPU.",
     )
     experience_batch_size: Optional[int] = Field(  # noqa: UP045
         None,

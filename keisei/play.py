@@ -7,21 +7,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
-from rsshogi.core import Move
 
 from keisei.core.policy import Policy
 from keisei.errors import KeiseiError
-from keisei.search import Report, Search, Tree
+from keisei.search import Limit, Report, Thinker
 from keisei.shogi import ShogiGame
 from keisei.shogi.actions import Turn
 from keisei.shogi.board_text import board_text
-from keisei.shogi.notation import western
 from keisei.shogi.records import GameRecord, write_record
-from keisei.shogi.rules import HANDICAPS, START_SFEN, new_board
+from keisei.shogi.rules import HANDICAPS, START_SFEN
 from keisei.trained import find_checkpoint, load_trained
 
 AGENT = "Keisei"
 HINT_NODES = 100  # at least
+MOST_NODES = 100_000  # in memory: less than a gigabyte
 HELP = """Write a move as in USI (7g7f, 8h2b+, P*5e) or as western books do (P-7f, Bx2b+):
 files are 9 to 1 from the left, ranks a to i from the top; + promotes, * drops.
 
@@ -59,8 +58,7 @@ class TerminalGame:
     ) -> None:
         self.game = game
         self._side, self._nodes, self._console = side, nodes, console
-        self._search = Search(policy)
-        self._tree = Tree(game.start_sfen, game.moves, game.move_limit)
+        self._thinker = Thinker(policy, most_nodes=MOST_NODES)
         self._commands: dict[str, Callable[[], None]] = {
             "help": lambda: self._say(HELP),
             "?": lambda: self._say(HELP),
@@ -118,8 +116,7 @@ class TerminalGame:
 
     def _legal(self) -> dict[str, str]:
         """The legal moves in USI, each with its western name."""
-        board = new_board(self.game.sfen())
-        return {usi: western(board, Move.from_usi(usi)) for usi in self.game.legal_usi()}
+        return {usi: self.game.name(usi).western for usi in self.game.legal_usi()}
 
     def _list_moves(self) -> None:
         self._say("  ".join(f"{name} ({usi})" for usi, name in self._legal().items()))
@@ -159,30 +156,22 @@ class TerminalGame:
 
     def _hint(self) -> None:
         if not self.game.outcome:
-            report = self._think(max(self._nodes, HINT_NODES))
+            report = self._thinker.think(self.game, Limit(max(self._nodes, HINT_NODES)))
             self._say(f"{AGENT} would play {self._name(report)}")
 
     # -- what the network does -------------------------------------------------------------------
 
     def _reply(self) -> None:
         with self._console.status("thinking"):
-            report = self._think(self._nodes)
+            report = self._thinker.think(self.game, Limit(self._nodes))
         self._say(f"{AGENT} plays {self._name(report)}")
         self.game.push_usi(report.move)
 
-    def _think(self, nodes: int) -> Report:
-        """With 0 nodes, what the policy likes best."""
-        self._tree.set_position(self.game.start_sfen, self.game.moves)
-        self._search.run([self._tree], nodes)
-        return self._search.report(self._tree)
-
     def _name(self, report: Report) -> str:
         """A move in both notations, with what it promises: "P-7f (7g7f), 52 % to win"."""
-        name = self._legal()[report.move]
+        name, score = self._legal()[report.move], report.score
         chance = (
-            f"mate in {abs(report.mate)}"
-            if report.mate
-            else f"{50 * (1 + report.value):.0f} % to win"
+            f"mate in {abs(score.mate)}" if score.mate else f"{100 * score.win_chance:.0f} % to win"
         )
         return f"{name} ({report.move}), {chance}"
 

@@ -14,7 +14,12 @@ from keisei.core.neural_network import ActorCriticResTower
 from keisei.core.policy import Policy, evaluate
 from keisei.errors import KeiseiError
 from keisei.models import NETWORKS
-from keisei.runs.checkpoint import CheckpointStore, load_checkpoint, save_checkpoint
+from keisei.runs.checkpoint import (
+    CheckpointStore,
+    load_checkpoint,
+    save_checkpoint,
+    trained_weights,
+)
 from keisei.runs.run import Run
 from keisei.settings import parse_yaml
 
@@ -35,7 +40,7 @@ def load_trained(path: Path, limit: int | None = None) -> Trained:
     try:
         # Of the settings only what is needed: an old run may have others that are gone by now.
         settings = parse_yaml(state["config"])
-        network = _network(ModelConfig.model_validate(settings["model"]), state["agent"]["network"])
+        network = _network(ModelConfig.model_validate(settings["model"]), trained_weights(state))
         parallel = settings["training"]["parallel"]
         processes = int(parallel["num_workers"]) if parallel["enabled"] else 1
         progress = state["progress"]
@@ -91,7 +96,7 @@ def export_network(checkpoint: Path, file: Path) -> None:
         raise KeiseiError(f"cannot write {file}: {file.parent} is no folder")
     load_trained(checkpoint)  # an error now is better than one for who gets the file
     state = load_checkpoint(checkpoint)
-    network = {name: weights.half() for name, weights in state["agent"]["network"].items()}
+    network = {name: weights.half() for name, weights in trained_weights(state).items()}
     progress = {name: state["progress"][name] for name in ("steps", "seconds")}
     save_checkpoint(
         file, {"agent": {"network": network}, "progress": progress, "config": state["config"]}

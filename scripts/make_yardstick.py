@@ -191,7 +191,7 @@ def play(path: Path, hours: float) -> None:
     games = Games(path)
     begun: Counter[Pair] = Counter()
     end = time.monotonic() + hours * 3600
-    match = MatchSettings(games=10**6, at_once=BATCH, seed=1)
+    match = MatchSettings(at_once=BATCH, seed=1)
 
     def count(finished: Iterable[tuple[Pair, MatchResult]]) -> None:
         for pair, result in finished:
@@ -204,7 +204,7 @@ def play(path: Path, hours: float) -> None:
             done = sum(n[p] for n in (games.batches, begun) for p in ((one, two), (two, one)))
             begun[one, two] += 1
             players = (player_here(one), player_here(two))
-            pool.submit((one, two), *players, match, done * BATCH)
+            pool.submit((one, two), *players, match, done * BATCH, BATCH)
             count(pool.finished())
         count(pool.finished(wait_for_all=True))
 

@@ -55,3 +55,12 @@ def test_a_part_imports_what_the_table_says_and_nothing_else(part):
 
 def test_no_two_parts_import_each_other_by_whatever_way():
     list(TopologicalSorter(FOUND).static_order())
+
+
+def test_the_rules_library_is_known_to_the_game_alone():
+    users = {
+        file.relative_to(ROOT / "keisei")
+        for file in (ROOT / "keisei").rglob("*.py")
+        if re.search(r"^\s*(from|import) rsshogi\b", file.read_text(encoding="utf-8"), re.M)
+    }
+    assert {file.parts[0] for file in users} == {"shogi"}

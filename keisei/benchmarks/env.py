@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import random
 import statistics
 from collections.abc import Callable
 from pathlib import Path
 
-from rsshogi.core import Board, Move
-
 from keisei.benchmarks.report import interleave, median_ratio, publish
 from keisei.shogi import VectorShogi
+from keisei.shogi.bare_play import bare_loop
 from keisei.shogi.rules import DEFAULT_MOVE_LIMIT
 
 GAMES = (1, 16, 64, 256)
 # Beside observation and legal actions, a stored step has these scalars: the action (2 bytes), its
 # log-probability, the value and the reward (4 each), done (1), where its legal actions begin (4).
 SCALAR_BYTES = 2 + 3 * 4 + 1 + 4
-
-
-def bare_loop() -> Callable[[], int]:
-    """Random play with rsshogi alone: legal moves as ints, choose, apply, repetition."""
-    rng, board, count = random.Random(1), Board(), 0
-
-    def run(steps: int = 10_000) -> int:
-        nonlocal board, count
-        done = 0
-        while done < steps:
-            moves = [int(move) for move in board.legal_moves()]
-            if not moves or count >= DEFAULT_MOVE_LIMIT or board.is_repetition(3):
-                board, count = Board(), 0
-                continue
-            board.apply_move(Move(moves[int(rng.random() * len(moves))]))
-            done, count = done + 1, count + 1
-        return done
-
-    return run
 
 
 def vector_loop(num_games: int) -> Callable[[], int]:

@@ -12,10 +12,8 @@ import torch
 from keisei.benchmarks.report import interleave, median_ratio, publish
 from keisei.config_schema import AppConfig, load_config
 from keisei.core.experience_buffer import ExperienceBuffer
-from keisei.core.policy import segment_rows
 from keisei.core.ppo_agent import PPOAgent
 from keisei.selfplay.shard import make_shard, new_rollout
-from keisei.shogi import features
 
 
 def ppo_update(agent: PPOAgent, buffer: ExperienceBuffer) -> Callable[[], int]:
@@ -33,14 +31,15 @@ def forward_backward(agent: PPOAgent, buffer: ExperienceBuffer) -> Callable[[], 
     size = agent.config.training.minibatch_size
     batches = []
     for batch in buffer.minibatches(size, np.random.default_rng(1)):
-        planes = torch.from_numpy(features.planes(batch.observations))
-        rows = torch.from_numpy(segment_rows(batch.offsets))
-        batches.append((planes, rows, torch.from_numpy(batch.legal.astype(np.int64))))
+        planes = agent.network.planes(batch.positions.observations)
+        rows = torch.from_numpy(batch.positions.rows())
+        legal = torch.from_numpy(batch.positions.legal.astype(np.int64))
+        batches.append((planes, rows, legal))
 
     def run() -> int:
         for planes, rows, legal in batches:
             agent.network.zero_grad(set_to_none=True)
-            policy, values = agent.network(planes.to(agent.device))
+            policy, values = agent.network(planes)
             scores = agent.network.scores(policy, rows.to(agent.device), legal.to(agent.device))
             (scores.sum() + values.sum()).backward()
         return len(buffer)

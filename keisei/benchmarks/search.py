@@ -11,8 +11,8 @@ import torch
 from keisei.benchmarks.report import interleave, median_ratio, publish
 from keisei.config_schema import load_config
 from keisei.core.ppo_agent import PPOAgent
-from keisei.search import Search, SearchSettings, Tree
-from keisei.shogi import VectorShogi, features
+from keisei.search import Limit, Search, SearchSettings, Tree
+from keisei.shogi import ShogiGame, VectorShogi
 
 TREES, LEAVES_OF_MANY = 32, 8  # as in a match
 BATCH = 64  # what the network is measured with, as in `keisei benchmark collect`
@@ -20,7 +20,7 @@ BATCH = 64  # what the network is measured with, as in `keisei benchmark collect
 
 def network_alone(agent: PPOAgent, batch: int, positions: int) -> Callable[[], int]:
     """Forward passes over ready-made planes in batches of one size: what no search can beat."""
-    planes = torch.from_numpy(features.planes(_middle_games(batch).observations))
+    planes = agent.network.planes(_middle_games(batch).observations)
     rounds = max(positions // batch, 1)
 
     def run() -> int:
@@ -34,11 +34,12 @@ def network_alone(agent: PPOAgent, batch: int, positions: int) -> Callable[[], i
 
 def tree_search(agent: PPOAgent, trees: int, leaves: int, nodes: int) -> Callable[[], int]:
     """Fresh trees from the middle of games; counted are only positions that the network saw."""
-    games = _middle_games(trees)
+    boards = _middle_games(trees)
+    games = [ShogiGame.from_moves(*boards.moves_of(row), move_limit=None) for row in range(trees)]
 
     def run() -> int:
         search = Search(agent.evaluate, SearchSettings(leaves=leaves))
-        search.run([Tree(*games.moves_of(game)) for game in range(trees)], nodes)
+        search.run([Tree(game) for game in games], Limit(nodes))
         return search.evaluated
 
     return run

@@ -12,21 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.core.gae import Floats, zero_sum_gae
-from keisei.core.policy import take_segments
 from keisei.core.rollout import Rollout, empty_rollout
+from keisei.shogi.positions import Positions, join
 
 
 class Batch(NamedTuple):
-    """B steps to learn from; `legal` and `offsets` as in `VectorShogi`."""
+    """B steps to learn from."""
 
-    observations: npt.NDArray[np.uint8]  # [B, 100]
-    legal: npt.NDArray[np.int16]  # [sum]
-    offsets: npt.NDArray[np.int64]  # [B + 1]
+    positions: Positions
     actions: npt.NDArray[np.int16]
     log_probs: Floats
     values: Floats
     advantages: Floats
     returns: Floats
+    improved: Floats  # [sum], or empty
 
 
 class ExperienceBuffer:
@@ -116,21 +115,14 @@ class ExperienceBuffer:
             zero_sum_gae(r.rewards, r.values, r.dones, r.last_values, self.gamma, self.lambda_gae)
             for r in self.rollouts
         ]
-        observations, actions, log_probs, values = (
-            np.concatenate([getattr(r, name).reshape(r.num_steps, -1) for r in self.rollouts])
-            for name in ("observations", "actions", "log_probs", "values")
-        )
-        ends = np.cumsum([0] + [len(r.legal) for r in self.rollouts])
-        offsets = [r.legal_offsets[:-1] + at for r, at in zip(self.rollouts, ends, strict=False)]
         self._all = Batch(
-            observations,
-            np.concatenate([r.legal for r in self.rollouts]),
-            np.concatenate([*offsets, ends[-1:]]),
-            actions[:, 0],
-            log_probs[:, 0],
-            values[:, 0],
+            join([r.positions for r in self.rollouts]),
+            np.concatenate([r.actions.ravel() for r in self.rollouts]),
+            np.concatenate([r.log_probs.ravel() for r in self.rollouts]),
+            np.concatenate([r.values.ravel() for r in self.rollouts]),
             np.concatenate([advantages.ravel() for advantages, _ in estimates]),
             np.concatenate([returns.ravel() for _, returns in estimates]),
+            np.concatenate([r.improved for r in self.rollouts]),
         )
         learned = np.concatenate([r.learned.ravel() for r in self.rollouts])
         if not learned.all():  # an opponent's moves served the estimates, and have done their part
@@ -141,9 +133,9 @@ class ExperienceBuffer:
         action, log_prob, value, reward, done = zip(*scalars, strict=True)
         self._single = []
         rollout = empty_rollout(len(done), 1)
-        rollout.observations[:, 0] = observations
-        rollout.legal = np.concatenate(legal).astype(np.int16)
-        rollout.legal_offsets[1:] = np.cumsum([len(actions) for actions in legal])
+        positions = Positions.of(observations, legal)
+        rollout.observations[:, 0] = positions.observations
+        rollout.legal, rollout.legal_offsets = positions.legal, positions.offsets
         rollout.actions[:, 0], rollout.log_probs[:, 0] = action, log_prob
         rollout.values[:, 0], rollout.rewards[:, 0], rollout.dones[:, 0] = value, reward, done
         rollout.last_values[:] = last_value
@@ -155,18 +147,11 @@ class ExperienceBuffer:
             raise ValueError("call compute_advantages_and_returns() first")
         if rows is None:
             return self._all
-        every = self._all
-        legal, offsets = take_segments(every.legal, every.offsets, rows)
-        return Batch(
-            every.observations[rows],
-            legal,
-            offsets,
-            every.actions[rows],
-            every.log_probs[rows],
-            every.values[rows],
-            every.advantages[rows],
-            every.returns[rows],
-        )
+        every, improved = self._all.positions, self._all.improved
+        columns = (column[rows] for column in self._all[1:-1])
+        if len(improved):
+            improved = improved[every.places(rows)]
+        return Batch._make([every.take(rows), *columns, improved])
 
     def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
         """All steps once, in random order, in minibatches of at most `size` and nearly equal size.

@@ -6,6 +6,7 @@ trainer, checkpoints and settings know no more of it than this.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -15,15 +16,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from keisei.config_schema import LEARNERS, AppConfig, ModelConfig
 from keisei.core.neural_network import PRESETS, ActorCriticResTower
 from keisei.core.policy import Evaluation, evaluate, sample
 from keisei.core.rollout import Rollout
 from keisei.errors import KeiseiError
-from keisei.shogi import features
+from keisei.shogi import Positions, features
 
 Metrics = dict[str, float]
+
+
+def left(progress: float, end: float) -> float:
+    """What is left of a quantity that falls in a line from 1 to `end`."""
+    return 1 + (end - 1) * min(max(progress, 0.0), 1.0)
+
+
+def mean_metrics(history: Sequence[Metrics]) -> Metrics:
+    """The mean of each figure over the gradient steps of an update."""
+    return {name: float(np.mean([one[name] for one in history])) for name in history[0]}
 
 
 def make_learner(config: AppConfig) -> Learner:
@@ -72,6 +84,10 @@ class Learner(ABC):
             torch.manual_seed(config.env.seed)
             self.network = build_network(config.model)
         self.network.to(self.device)
+        self.optimizer = torch.optim.Adam(
+            self.network.parameters(), lr=config.training.learning_rate, eps=1e-5
+        )
+        self.average = copy.deepcopy(self.network) if config.training.average else None
         self.rng = np.random.default_rng(config.env.seed)
         self.version = 0  # grows by one with every update
 
@@ -85,54 +101,90 @@ class Learner(ABC):
         used again afterwards: keep copies of what is needed later.
         """
 
+    def log_probs(self, policy: Tensor, positions: Positions) -> Tensor:
+        """Log-probabilities of the positions' legal actions, from the policy head's output."""
+        rows = torch.from_numpy(positions.rows()).to(self.device)
+        legal = torch.from_numpy(positions.legal.astype(np.int64)).to(self.device)
+        scores = self.network.scores(policy, rows, legal).float()
+        count = len(positions)
+        top = scores.new_full((count,), -torch.inf).scatter_reduce(0, rows, scores.detach(), "amax")
+        log_probs = scores - top[rows]
+        total = scores.new_zeros(count).index_add(0, rows, log_probs.exp())
+        return log_probs - total.log()[rows]
+
+    def descend(self, loss: Tensor) -> Tensor:
+        """One step of the optimiser; returns the length of the gradient."""
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        limit = self.config.training.max_grad_norm
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), limit)
+        if not torch.isfinite(norm):
+            raise DivergedError(
+                f"the gradient is {float(norm)} in update {self.version}: the network diverged; "
+                "lower training.learning_rate, and resume from the last checkpoint"
+            )
+        self.optimizer.step()
+        return norm
+
+    def finish_update(self) -> None:
+        """Count the version up, and take the new weights into the average."""
+        self.version += 1
+        if self.average is not None:
+            # At first the mean of all versions: a fixed share would hold on to the random start.
+            share = max(1 - self.config.training.average, 1 / (self.version + 1))
+            with torch.no_grad():
+                for mean, new in zip(
+                    self.average.parameters(), self.network.parameters(), strict=True
+                ):
+                    mean.lerp_(new, share)
+
     def state_dict(self) -> dict[str, Any]:
         """Everything that the learner's future depends on."""
-        return {
+        state = {
             "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
             "rng": self.rng.bit_generator.state,
             "version": self.version,
         }
+        if self.average is not None:
+            state["average"] = self.average.state_dict()
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()`; a network of another shape is refused by name."""
         self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))  # it keeps what it gets
+        if self.average is not None:
+            self.average.load_state_dict(state.get("average", state["network"]))
         self.rng.bit_generator.state = state["rng"]
         self.version = int(state["version"])
 
     # -- playing -----------------------------------------------------------------------------
 
-    def evaluate(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> Evaluation:
+    def evaluate(self, positions: Positions) -> Evaluation:
         """Log-probabilities of the legal actions, and values: a `Policy` for shards."""
         with self.precision():
-            return evaluate(self.network, observations, legal, offsets, self.device)
+            return evaluate(self.network, positions)
+
+    def evaluate_average(self, positions: Positions) -> Evaluation:
+        """The same by the averaged weights, where they are kept: what plays matches."""
+        with self.precision():
+            return evaluate(self.average or self.network, positions)
 
     def select_actions(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-        uniforms: npt.NDArray[np.float64],
+        self, positions: Positions, uniforms: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Actions drawn from the policy with these random numbers, their log-probs, and values."""
-        seen = self.evaluate(observations, legal, offsets)
-        picks = sample(seen.log_probs, offsets, uniforms)
-        return legal[picks], seen.log_probs[picks], seen.values
+        seen = self.evaluate(positions)
+        picks = sample(seen.log_probs, positions.offsets, uniforms)
+        return positions.legal[picks], seen.log_probs[picks], seen.values
 
     def select_action(
         self, observation: features.Observations, legal: npt.NDArray[np.integer]
     ) -> tuple[int, float, float]:
         """An action for one position, its log-probability, and the position's value."""
-        actions, log_probs, values = self.select_actions(
-            observation[None],
-            legal.astype(np.int16),
-            np.array([0, len(legal)]),
-            self.rng.random(1),
-        )
+        positions = Positions.of([observation], [legal])
+        actions, log_probs, values = self.select_actions(positions, self.rng.random(1))
         return int(actions[0]), float(log_probs[0]), float(values[0])
 
     def precision(self) -> Any:

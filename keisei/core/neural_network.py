@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from keisei.shogi import features
 from keisei.shogi.actions import (
     DROP_PIECE,
     FROM_SQUARE,
@@ -23,7 +24,6 @@ from keisei.shogi.actions import (
     SQUARES,
     TO_SQUARE,
 )
-from keisei.shogi.features import NUM_PLANES
 
 PolicyHead = Literal["from_to", "flat"]
 
@@ -149,10 +149,11 @@ class ValueHead(nn.Module):
 class ActorCriticResTower(nn.Module):
     """Planes [B, 46, 9, 9] to what the policy head needs, and to values [B] of the mover.
 
-    `scores` turns the former into scores of given actions, such as all legal ones.
+    `planes` makes its input, and `scores` turns what the policy head needs into scores of given
+    actions, such as all legal ones.
 
     >>> network = ActorCriticResTower(*PRESETS["tiny"])
-    >>> policy, values = network(torch.zeros(2, 46, 9, 9))
+    >>> policy, values = network(network.planes(np.zeros((2, 100), np.uint8)))
     >>> rows, actions = torch.tensor([0, 0, 1]), torch.tensor([5, 13526, 5])
     >>> network.scores(policy, rows, actions).shape, values.shape
     (torch.Size([3]), torch.Size([2]))
@@ -162,12 +163,16 @@ class ActorCriticResTower(nn.Module):
         self, depth: int, width: int, se_ratio: float = 0.0, policy_head: PolicyHead = "from_to"
     ) -> None:
         super().__init__()
-        self.stem = nn.Conv2d(NUM_PLANES, width, 3, padding=1)
+        self.stem = nn.Conv2d(features.NUM_PLANES, width, 3, padding=1)
         self.tower = nn.Sequential(*(ResidualBlock(width, se_ratio) for _ in range(depth)))
         self.policy = FromToHead(width) if policy_head == "from_to" else FlatHead(width)
         self.value = ValueHead(width)
         # Channels last in memory: a quarter faster on a CPU.
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def planes(self, observations: features.Observations) -> Tensor:
+        """The network's input, on its device, from compact observations [B, 100]."""
+        return torch.from_numpy(features.planes(observations)).to(self.stem.weight.device)
 
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         x = F.relu(self.stem(planes.contiguous(memory_format=torch.channels_last)))

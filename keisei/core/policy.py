@@ -1,12 +1,13 @@
 """From a network's scores to probabilities over the legal actions, and to actions drawn from them.
 
-Legal actions come as in `VectorShogi`: all games' end to end, with the offset where each begins.
-The softmax is taken over them alone, so an illegal action has no probability at all.
+The softmax is taken over the legal actions alone, so an illegal one has no probability at all. They
+stand end to end (see `Positions`); a segment is what belongs to one position.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ import torch
 
 from keisei.core.neural_network import ActorCriticResTower
 from keisei.core.runtime import Forward
-from keisei.shogi import features
+from keisei.shogi import Positions
 
 
 class Evaluation(NamedTuple):
@@ -24,67 +25,31 @@ class Evaluation(NamedTuple):
     values: npt.NDArray[np.float32]  # [N]
 
 
-class Policy(Protocol):
-    """Positions with their legal actions to log-probabilities and values."""
-
-    def __call__(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-        /,
-    ) -> Evaluation: ...
+Policy = Callable[[Positions], Evaluation]
 
 
 def evaluate(
-    network: ActorCriticResTower,
-    observations: features.Observations,
-    legal: npt.NDArray[np.int16],
-    offsets: npt.NDArray[np.int64],
-    device: torch.device | str = "cpu",
-    forward: Forward | None = None,
+    network: ActorCriticResTower, positions: Positions, forward: Forward | None = None
 ) -> Evaluation:
-    """The network's policy and value for positions with these legal actions.
+    """The network's policy and values.
 
     `forward` is a faster form of the same network, such as `runtime.traced`.
     """
-    rows = torch.from_numpy(segment_rows(offsets)).to(device)
-    actions = torch.from_numpy(legal.astype(np.int64)).to(device)
     with torch.inference_mode():
-        planes = torch.from_numpy(features.planes(observations)).to(device)
+        planes = network.planes(positions.observations)
+        rows = torch.from_numpy(positions.rows()).to(planes.device)
+        actions = torch.from_numpy(positions.legal.astype(np.int64)).to(planes.device)
         policy, values = (forward or network)(planes)
         scores = network.scores(policy, rows, actions).float().cpu().numpy()
-    return Evaluation(segment_log_softmax(scores, offsets), values.float().cpu().numpy())
+    log_probs = segment_log_softmax(scores, positions.offsets)
+    return Evaluation(log_probs, values.float().cpu().numpy())
 
 
-def uniform(
-    observations: features.Observations,
-    legal: npt.NDArray[np.int16],
-    offsets: npt.NDArray[np.int64],
-) -> Evaluation:
+def uniform(positions: Positions) -> Evaluation:
     """The policy of the random player: every legal action has the same chance."""
-    counts = np.diff(offsets)
+    counts = np.diff(positions.offsets)
     log_probs = np.repeat(-np.log(counts), counts).astype(np.float32)
     return Evaluation(log_probs, np.zeros(len(counts), np.float32))
-
-
-def segment_rows(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The number of its segment for each element: [0, 2, 5] gives 0 0 1 1 1."""
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-
-
-def take_segments(
-    flat: npt.NDArray[np.int16], offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.integer]
-) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int64]]:
-    """The segments `rows`, end to end in that order, with their own offsets.
-
-    >>> take_segments(np.array([7, 8, 9], np.int16), np.array([0, 2, 3]), np.array([1, 0]))
-    (array([9, 7, 8], dtype=int16), array([0, 1, 3]))
-    """
-    starts = offsets[rows]
-    counts = offsets[rows + 1] - starts
-    taken = np.concatenate([[0], np.cumsum(counts)])
-    return flat[np.arange(taken[-1]) + np.repeat(starts - taken[:-1], counts)], taken
 
 
 def segment_log_softmax(

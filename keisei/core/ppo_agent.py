@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from keisei.config_schema import AppConfig
 from keisei.core.experience_buffer import Batch, ExperienceBuffer
-from keisei.core.learner import DivergedError, Learner, Metrics
-from keisei.core.policy import segment_rows
+from keisei.core.learner import Learner, Metrics, left, mean_metrics
 from keisei.core.rollout import Rollout
-from keisei.shogi import features
 
 
 class PPOAgent(Learner):
@@ -26,12 +21,6 @@ class PPOAgent(Learner):
     >>> agent.version
     0
     """
-
-    def __init__(self, config: AppConfig, device: torch.device | str | None = None) -> None:
-        super().__init__(config, device)
-        self.optimizer = torch.optim.Adam(
-            self.network.parameters(), lr=config.training.learning_rate, eps=1e-5
-        )
 
     def update(self, rollouts: Sequence[Rollout], progress: float = 0.0) -> Metrics:
         """Estimate advantages, and learn from the moves that are to be learned from."""
@@ -45,8 +34,8 @@ class PPOAgent(Learner):
         """One PPO update from the buffer; `progress` (0 to 1) of the run drives the schedules."""
         settings = self.config.training
         for group in self.optimizer.param_groups:
-            group["lr"] = settings.learning_rate * _left(progress, settings.learning_rate_end)
-        entropy_coef = settings.entropy_coef * _left(progress, settings.entropy_coef_end)
+            group["lr"] = settings.learning_rate * left(progress, settings.learning_rate_end)
+        entropy_coef = settings.entropy_coef * left(progress, settings.entropy_coef_end)
         history: list[Metrics] = []
         stopped = False
         for _ in range(settings.ppo_epochs):
@@ -57,8 +46,8 @@ class PPOAgent(Learner):
                     break
             if stopped:
                 break
-        self.version += 1
-        metrics = {name: float(np.mean([m[name] for m in history])) for name in history[0]}
+        self.finish_update()
+        metrics = mean_metrics(history)
         metrics["first_ratio_error"] = history[0]["ratio_error"]
         metrics["first_clip_fraction"] = history[0]["clip_fraction"]
         metrics["minibatches"] = len(history)
@@ -69,29 +58,18 @@ class PPOAgent(Learner):
 
     def _step(self, batch: Batch, entropy_coef: float) -> Metrics:
         """One gradient step on one minibatch."""
-        settings = self.config.training
         with self.precision():
             loss, metrics = self._loss(batch, entropy_coef)
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), settings.max_grad_norm)
-        if not torch.isfinite(norm):
-            raise DivergedError(
-                f"the gradient is {float(norm)} in update {self.version}: the network diverged; "
-                "lower training.learning_rate, and resume from the last checkpoint"
-            )
-        self.optimizer.step()
-        metrics["gradient_norm"] = norm
+        metrics["gradient_norm"] = self.descend(loss)
         return {name: float(value) for name, value in metrics.items()}
 
     def _loss(self, batch: Batch, entropy_coef: float) -> tuple[Tensor, dict[str, Tensor]]:
         settings = self.config.training
-        planes = torch.from_numpy(features.planes(batch.observations)).to(self.device)
         old_log_probs, old_values, advantages, returns = (
             torch.from_numpy(column).to(self.device)
             for column in (batch.log_probs, batch.values, batch.advantages, batch.returns)
         )
-        policy, values = self.network(planes)
+        policy, values = self.network(self.network.planes(batch.positions.observations))
         log_probs, entropy = self._log_probs(policy, batch)
         if settings.normalize_advantages and len(advantages) > 1:
             advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
@@ -115,18 +93,10 @@ class PPOAgent(Learner):
 
     def _log_probs(self, policy: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Log-probabilities of the batch's actions among the legal ones, and the mean entropy."""
-        rows_of = segment_rows(batch.offsets)
-        rows = torch.from_numpy(rows_of).to(self.device)
-        legal = torch.from_numpy(batch.legal.astype(np.int64)).to(self.device)
-        played = torch.from_numpy(np.flatnonzero(batch.legal == batch.actions[rows_of]))
-        scores = self.network.scores(policy, rows, legal).float()
-        count = len(batch.actions)
-        top = scores.new_full((count,), -torch.inf).scatter_reduce(0, rows, scores.detach(), "amax")
-        log_probs = scores - top[rows]
-        total = scores.new_zeros(count).index_add(0, rows, log_probs.exp())
-        log_probs = log_probs - total.log()[rows]
-        entropy = -(log_probs.exp() * log_probs).sum() / count
-        return log_probs[played.to(self.device)], entropy
+        log_probs, positions = self.log_probs(policy, batch.positions), batch.positions
+        played = np.flatnonzero(positions.legal == batch.actions[positions.rows()])
+        entropy = -(log_probs.exp() * log_probs).sum() / len(positions)
+        return log_probs[torch.from_numpy(played).to(self.device)], entropy
 
     def _value_loss(self, values: Tensor, old: Tensor, returns: Tensor) -> Tensor:
         error = (values - returns).square()
@@ -135,22 +105,6 @@ class PPOAgent(Learner):
             held = old + (values - old).clamp(-limit, limit)
             error = torch.max(error, (held - returns).square())
         return error.mean()
-
-    # -- stop and go on ----------------------------------------------------------------------
-
-    def state_dict(self) -> dict[str, Any]:
-        """Weights, optimiser, counters and random state."""
-        return {**super().state_dict(), "optimizer": self.optimizer.state_dict()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a `state_dict()`; a network of another shape is refused by name."""
-        super().load_state_dict(state)
-        self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))  # it keeps what it gets
-
-
-def _left(progress: float, end: float) -> float:
-    """What is left of a quantity that falls in a line from 1 to `end`."""
-    return 1 + (end - 1) * min(max(progress, 0.0), 1.0)
 
 
 def _explained_variance(batch: Batch) -> float:

@@ -7,11 +7,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from keisei.core.neural_network import ActorCriticResTower
 from keisei.processes.machine import cores
-from keisei.shogi.features import NUM_PLANES
+from keisei.shogi.features import OBSERVATION_BYTES
 
 _THREADS = torch.get_num_threads()
 
@@ -40,14 +42,14 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def traced(network: nn.Module, batch_size: int) -> Forward:
+def traced(network: ActorCriticResTower, batch_size: int) -> Forward:
     """The network without its Python: the same kernels on the same weights, now and later.
 
     Its answers are the network's, bit for bit, and it sees new weights that are copied into the
     network. (Freezing the weights, or OpenVINO, gain a few percent more but must be set up anew
     for every version, which takes longer than they save: docs/performance.md.)
     """
-    planes = torch.zeros(batch_size, NUM_PLANES, 9, 9)
+    planes = network.planes(np.zeros((batch_size, OBSERVATION_BYTES), np.uint8))
     with torch.inference_mode(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tracing is deprecated, but nothing else does this
         module: Forward = torch.jit.trace(  # type: ignore[no-untyped-call]
@@ -58,18 +60,18 @@ def traced(network: nn.Module, batch_size: int) -> Forward:
     return module
 
 
-def tracing_pays(network: nn.Module, batch_size: int, seconds: float = 0.5) -> bool:
+def tracing_pays(network: ActorCriticResTower, batch_size: int, seconds: float = 0.5) -> bool:
     """Is the traced network faster here? Measured in 20 turns or so many seconds, on one thread."""
     with one_thread():
         return _is_traced_faster(network, batch_size, seconds)
 
 
-def _is_traced_faster(network: nn.Module, batch_size: int, seconds: float) -> bool:
+def _is_traced_faster(network: ActorCriticResTower, batch_size: int, seconds: float) -> bool:
     try:
         forms: list[Forward] = [network, traced(network, batch_size)]
     except Exception:  # whatever a future PyTorch may refuse: the plain network always works
         return False
-    planes = torch.zeros(batch_size, NUM_PLANES, 9, 9)
+    planes = network.planes(np.zeros((batch_size, OBSERVATION_BYTES), np.uint8))
     best = [float("inf"), float("inf")]
     end = time.perf_counter() + seconds
     with torch.inference_mode():

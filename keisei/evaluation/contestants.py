@@ -34,6 +34,7 @@ from keisei.evaluation.players import (
 )
 from keisei.evaluation.usi_player import UsiPlayer
 from keisei.processes.machine import cores
+from keisei.search import Limit
 from keisei.shogi.rules import DEFAULT_MOVE_LIMIT
 from keisei.trained import find_checkpoint, load_trained
 from keisei.usi.protocol import read_go
@@ -123,11 +124,12 @@ def _make(asked: Contestant, seed: int, move_limit: int) -> Player:
     name = _name_of_checkpoint(path)
     if "nodes" in asked.settings:
         nodes = int(asked.number("nodes", 0, 1, 10**7))
-        return SearchPlayer(policy, f"{name} {nodes} nodes", nodes, move_limit=move_limit)
+        name = f"{name} {nodes} nodes"
+        return SearchPlayer(policy, name, Limit(nodes), move_limit=move_limit)
     if "seconds" in asked.settings:
         seconds = asked.number("seconds", 0, 0.001, 3600)
         name = f"{name} {seconds:g} seconds"
-        return SearchPlayer(policy, name, seconds=seconds, move_limit=move_limit)
+        return SearchPlayer(policy, name, Limit(seconds=seconds), move_limit=move_limit)
     temperature = asked.number("temperature", POLICY_TEMPERATURE, 0, 100)
     return PolicyPlayer(policy, f"{name} policy", seed, temperature)
 

@@ -21,12 +21,12 @@ from keisei.processes.pool import Pool, open_process_pool, open_ray_pool
 from keisei.shogi.records import write_record
 from keisei.shogi.rules import DEFAULT_MOVE_LIMIT
 
-_BATCHES, _LEAST_BATCH = 16, 8
+_BATCHES, _LEAST_BATCH, _GENERATIONS = 8, 8, 4
 
 
 @dataclass(frozen=True)
 class MatchSettings:
-    """How to play; at most `at_once` games run side by side in one process, as one batch.
+    """How to play; at most `at_once` games run side by side in one process.
 
     The seed says in which order openings come.
     """
@@ -49,9 +49,12 @@ class MatchSettings:
     def batch(self) -> int:
         """Games in each batch: so few that many cores have some, so many that each is efficient.
 
-        It must not depend on the cores: the batches say what is played.
+        In a batch the next game begins where one has ended, so that the network sees many positions
+        at a time until the last ones. It must not depend on the cores: the batches say what is
+        played.
         """
-        return min(self.at_once, max(_LEAST_BATCH, self.games // _BATCHES // 2 * 2))
+        share = max(_LEAST_BATCH, self.games // _BATCHES // 2 * 2)
+        return min(share, _GENERATIONS * self.at_once)
 
 
 def evaluate(
@@ -124,7 +127,8 @@ def _batches(
     first: str, second: str, settings: MatchSettings, pool: Pool[int, MatchResult]
 ) -> Iterator[tuple[int, MatchResult]]:
     for begin in range(0, settings.games, settings.batch):
-        pool.submit(begin, first, second, settings, begin)
+        games = min(settings.batch, settings.games - begin)
+        pool.submit(begin, first, second, settings, begin, games)
         yield from pool.finished()
     yield from pool.finished(wait_for_all=True)
 
@@ -151,8 +155,10 @@ def _join(batches: dict[int, MatchResult]) -> MatchResult:
     return result
 
 
-def play_batch(first: str, second: str, settings: MatchSettings, begin: int = 0) -> MatchResult:
-    """One batch, from game `begin` on, by players of its own; namesakes are told apart."""
+def play_batch(
+    first: str, second: str, settings: MatchSettings, begin: int, games: int
+) -> MatchResult:
+    """So many games, from number `begin` on, by players of their own; namesakes are told apart."""
     seed, limit = settings.seed + 2 * begin, settings.move_limit
     with open_player(first, seed, limit) as one, open_player(second, seed + 1, limit) as two:
         if one.name == two.name:
@@ -160,11 +166,12 @@ def play_batch(first: str, second: str, settings: MatchSettings, begin: int = 0)
         return play_match(
             one,
             two,
-            min(settings.batch, settings.games - begin),
+            games,
             seed=settings.seed + begin,
             move_limit=limit,
             openings=load_openings(settings.seed),
             first_number=begin,
+            at_once=settings.at_once,
         )
 
 

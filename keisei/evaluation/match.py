@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from keisei.core.policy import take_segments
 from keisei.evaluation.players import FAILS, RESIGNS, Player, Turns
 from keisei.shogi import FinishedGame, Outcome, PolicyOutputMapper, VectorShogi
 from keisei.shogi.actions import Turn
@@ -116,16 +115,17 @@ def play_match(
     start_sfens: Sequence[str] = (START_SFEN,),
     openings: Sequence[Opening] = (),
     first_number: int = 0,
+    at_once: int | None = None,
 ) -> MatchResult:
-    """Play `games` games at once; `first` has Black in every second one.
+    """Play `games` games, `at_once` side by side (else all); `first` is Black in every second one.
 
     Games are numbered from `first_number`, which is even. With openings, games 0 and 1 begin with
     the first one, games 2 and 3 with the next, and so on.
     """
-    board = VectorShogi(games, seed, move_limit=move_limit, start_sfens=start_sfens)
+    rows = min(games, at_once or games)
+    board = VectorShogi(rows, seed, move_limit=move_limit, start_sfens=start_sfens)
     numbers = range(first_number, first_number + games)
-    lines = [openings[(n // 2) % len(openings)] if openings else () for n in numbers]
-    return _Match(first, second, board, lines, first_number).play()
+    return _Match(first, second, board, openings, numbers).play()
 
 
 class _Match:
@@ -135,26 +135,28 @@ class _Match:
         second: Player,
         board: VectorShogi,
         openings: Sequence[Opening],
-        first_number: int,
+        numbers: Sequence[int],
     ) -> None:
         self._players = (first, second)
         self._board = board
-        self._first_is_black = np.arange(board.num_games) % 2 == 0
-        self._going = np.ones(board.num_games, dtype=np.bool_)
-        self._openings = openings
-        self._first_number = first_number
-        self._opening_lengths = np.array([len(opening) for opening in self._openings])
+        self._openings = openings or ((),)
+        self._waiting = deque(numbers)
+        self._numbers = np.zeros(board.num_games, dtype=np.int64)  # of the game in each row
+        self._opening_lengths = np.zeros(board.num_games, dtype=np.int64)
+        self._going = np.zeros(board.num_games, dtype=np.bool_)
         self._result = MatchResult(first.name, second.name)
 
     def play(self) -> MatchResult:
         board, begin = self._board, time.perf_counter()
-        while self._going.any():
+        for place in range(board.num_games):
+            self._begin(place)
+        while self._going.any() or self._waiting:
             actions = board.random_actions()  # where a game is over, what is played does not count
             in_opening = board.move_counts < self._opening_lengths
             for row in np.flatnonzero(self._going & in_opening):
                 actions[row] = self._opening_action(int(row))
             black_moves = board.observations[:, SIDE] == 0
-            first_moves = self._first_is_black == black_moves
+            first_moves = (self._numbers % 2 == 0) == black_moves
             for player, moves in zip(self._players, (first_moves, ~first_moves), strict=True):
                 rows = np.flatnonzero(self._going & moves & ~in_opening)
                 if len(rows):
@@ -162,25 +164,34 @@ class _Match:
             for end in board.step(actions).finished:
                 if self._going[end.game]:
                     self._end(end.game, end.outcome, finished=end)
+                self._begin(end.game)
         self._result.seconds = time.perf_counter() - begin
         return self._result
+
+    def _begin(self, row: int) -> None:
+        """The next game in a row whose board stands at the start."""
+        if self._waiting:
+            self._numbers[row] = self._waiting.popleft()
+            self._opening_lengths[row] = len(self._opening(row))
+            self._going[row] = True
+
+    def _opening(self, row: int) -> Opening:
+        return self._openings[self._numbers[row] // 2 % len(self._openings)]
 
     def _opening_action(self, row: int) -> int:
         played = self._board.move_counts[row]
         turn: Turn = "white" if self._board.observations[row, SIDE] else "black"
-        return PolicyOutputMapper().usi_to_action(self._openings[row][played], turn)
+        return PolicyOutputMapper().usi_to_action(self._opening(row)[played], turn)
 
     def _ask(
         self, player: Player, rows: npt.NDArray[np.intp], actions: npt.NDArray[np.int64]
     ) -> None:
         """Let a player choose in its games; games that it gives up or breaks off are over."""
-        legal, offsets = take_segments(*self._board.legal_actions(), rows)
-        observations = self._board.observations[rows]
-        places = player.choose(
-            Turns(observations, legal, offsets, rows.tolist(), self._board.moves_of)
-        )
+        positions = self._board.positions.take(rows)
+        turns = Turns(**vars(positions), games=rows.tolist(), history_of=self._board.moves_of)
+        places = player.choose(turns)
         moved = places >= 0
-        actions[rows[moved]] = legal[places[moved]]
+        actions[rows[moved]] = turns.legal[places[moved]]
         for row, place in zip(rows[~moved].tolist(), places[~moved].tolist(), strict=True):
             if place == RESIGNS:
                 winner: Turn = "black" if self._board.observations[row, SIDE] else "white"
@@ -201,5 +212,6 @@ class _Match:
             start, moves = finished.start_sfen, finished.usi_moves()
         else:
             start, moves = self._board.moves_of(row)
-        black, number = bool(self._first_is_black[row]), self._first_number + row
+        number = int(self._numbers[row])
+        black = number % 2 == 0
         self._result.add(MatchGame(number, black, start, tuple(moves), outcome, failed))

@@ -9,16 +9,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from keisei.core.policy import (
-    Policy,
-    best,
-    sample,
-    segment_log_softmax,
-    segment_rows,
-    take_segments,
-)
-from keisei.search import Search, SearchSettings, Tree
-from keisei.shogi import PolicyOutputMapper, features
+from keisei.core.policy import Policy, best, sample, segment_log_softmax
+from keisei.search import Limit, SearchSettings, Thinker
+from keisei.shogi import PolicyOutputMapper, Positions, ShogiGame, features
 from keisei.shogi.actions import PROMOTE, TO_SQUARE, Turn
 from keisei.shogi.material import piece_worth
 
@@ -33,34 +26,26 @@ def _no_history(game: int) -> History:
 
 
 @dataclass(frozen=True)
-class Turns:
-    """The positions where a player is to move, with their legal actions as in `VectorShogi`."""
+class Turns(Positions):
+    """The positions where a player is to move, and the games that led to them."""
 
-    observations: features.Observations
-    legal: npt.NDArray[np.int16]
-    offsets: npt.NDArray[np.int64]
     games: Sequence[int] = ()  # the number of each position's game; one player may have many
     history_of: Callable[[int], History] = field(default=_no_history)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
 
     def place(self, row: int, usi: str) -> int:
         """Where in `legal` a USI move of one of the positions stands; FAILS if it is not there."""
         turn: Turn = "white" if self.observations[row, features.SIDE] else "black"
-        start, end = self.offsets[row], self.offsets[row + 1]
+        own = self.segment(row)
         try:
             action = PolicyOutputMapper().usi_to_action(usi, turn)
         except ValueError:
             return FAILS
-        found = np.flatnonzero(self.legal[start:end] == action)
-        return int(start + found[0]) if found.size else FAILS
+        found = np.flatnonzero(self.legal[own] == action)
+        return int(own.start + found[0]) if found.size else FAILS
 
-    def only(self, rows: npt.NDArray[np.integer]) -> Turns:
-        """Some of the positions."""
-        legal, offsets = take_segments(self.legal, self.offsets, rows)
+    def take(self, rows: npt.NDArray[np.integer]) -> Turns:
         games = [self.games[row] for row in rows] if self.games else ()
-        return Turns(self.observations[rows], legal, offsets, games, self.history_of)
+        return Turns(**vars(super().take(rows)), games=games, history_of=self.history_of)
 
 
 class Player(Protocol):
@@ -94,8 +79,7 @@ class GreedyPlayer:
         self._rng = np.random.default_rng(seed)
 
     def choose(self, turns: Turns) -> npt.NDArray[np.int64]:
-        rows = segment_rows(turns.offsets)
-        target = turns.observations[rows, TO_SQUARE[turns.legal]]
+        target = turns.observations[turns.rows(), TO_SQUARE[turns.legal]]
         gain = np.maximum(-piece_worth(target), 0) + 2 * PROMOTE[turns.legal]
         top = np.repeat(np.maximum.reduceat(gain, turns.offsets[:-1]), np.diff(turns.offsets))
         scores = np.where(gain == top, np.float32(0), np.float32(-np.inf))
@@ -116,48 +100,44 @@ class PolicyPlayer:
         self._rng = np.random.default_rng(seed)
 
     def choose(self, turns: Turns) -> npt.NDArray[np.int64]:
-        log_probs = self._policy(turns.observations, turns.legal, turns.offsets).log_probs
+        log_probs = self._policy(turns).log_probs
         if not self._temperature:
             return best(log_probs, turns.offsets)
-        stood_before = turns.observations[segment_rows(turns.offsets), features.REPETITIONS]
+        stood_before = turns.observations[turns.rows(), features.REPETITIONS]
         temperature = self._temperature * (1 + stood_before.astype(np.float32))
         return _draw(log_probs / temperature, turns.offsets, self._rng)
 
 
 class SearchPlayer:
-    """Plays the move that a tree search over a network finds, of so many nodes or seconds.
+    """Plays the move that a tree search over a network finds within a limit.
 
-    With nodes all its games are one batch; with seconds each has the network for itself.
+    With nodes all its games are one batch; with time each has the network for itself.
     """
 
     def __init__(
         self,
         policy: Policy,
         name: str,
-        nodes: int | None = None,
+        limit: Limit,
         settings: SearchSettings | None = None,
         move_limit: int | None = None,
-        seconds: float | None = None,
     ) -> None:
         self.name = name
-        self._search = Search(policy, settings or SearchSettings(leaves=8))
-        self._nodes, self._seconds = nodes, seconds
-        self._move_limit = move_limit
-        self._trees: dict[int, Tree] = {}
+        self._limit, self._move_limit = limit, move_limit
+        self._thinker = Thinker(policy, settings or SearchSettings(leaves=8))
 
     def choose(self, turns: Turns) -> npt.NDArray[np.int64]:
-        trees = [self._tree(game, *turns.history_of(game)) for game in turns.games]
-        for batch in [trees] if self._seconds is None else [[tree] for tree in trees]:
-            self._search.run(batch, self._nodes, self._seconds)
-        moves = [self._search.report(tree).move for tree in trees]
-        return np.array([turns.place(row, usi) for row, usi in enumerate(moves)])
-
-    def _tree(self, game: int, start: str, moves: list[str]) -> Tree:
-        tree = self._trees.get(game)
-        if tree is None:
-            tree = self._trees[game] = Tree(start, moves, self._move_limit)
-        tree.set_position(start, moves)
-        return tree
+        games = {
+            game: ShogiGame.from_moves(*turns.history_of(game), self._move_limit)
+            for game in turns.games
+        }
+        batches = [{n: game} for n, game in games.items()] if self._limit.timed else [games]
+        reports = [
+            report
+            for batch in batches
+            for report in self._thinker.think_together(batch, self._limit)
+        ]
+        return np.array([turns.place(row, report.move) for row, report in enumerate(reports)])
 
 
 class MixedPlayer:
@@ -173,7 +153,7 @@ class MixedPlayer:
         chosen = self._random.choose(turns)
         thinks = np.flatnonzero(self._rng.random(len(turns)) >= self._share)
         if thinks.size:
-            some = turns.only(thinks)
+            some = turns.take(thinks)
             places = self._player.choose(some)
             moved = places >= 0  # the rest resigns or fails
             shift = (turns.offsets[:-1][thinks] - some.offsets[:-1])[moved]

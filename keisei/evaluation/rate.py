@@ -147,10 +147,10 @@ def measure(
             if time.monotonic() >= until or not games:
                 count(pool.finished(wait_for_all=True))
                 return
-            # Of an endless match between the two, this is the next batch.
-            match = MatchSettings(games=10**6, seed=seed, at_once=games)
+            # The next games of one long match between the two.
+            match = MatchSettings(seed=seed, at_once=games)
             begin = 2 * int(candidate.results.get(reference.name, Pentanomial()).pairs)
             key = candidate.name, reference.name
-            pool.submit(key, candidate.player, reference.player, match, begin)
+            pool.submit(key, candidate.player, reference.player, match, begin, games)
             count(pool.finished())
         count(pool.finished(wait_for_all=True))

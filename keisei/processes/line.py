@@ -7,6 +7,8 @@ import socket
 import struct
 from multiprocessing.connection import Connection
 
+import psutil
+
 from keisei.processes.nursery import Forked, Nursery
 
 _nursery = Nursery()
@@ -36,6 +38,20 @@ def start_process(
         fds = {**descriptors, "connection": [theirs.fileno()]}
         process = _nursery.start(module, fds, preload, own_session)
         return process, Connection(ours.detach())
+
+
+def was_killed(code: int) -> bool:
+    """Did a person or the system end the process? Its own faults have other exit codes."""
+    outside = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+    return -code in outside
+
+
+def is_stopped(pid: int) -> bool:
+    """Was the process halted (SIGSTOP, a debugger)? It does nothing then, for all that it can."""
+    try:
+        return psutil.Process(pid).status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+    except psutil.Error:  # it has just ended
+        return False
 
 
 def describe_exit(code: int) -> str:

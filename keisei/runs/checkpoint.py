@@ -335,3 +335,9 @@ def _try_to(action: Callable[[], object], what: str) -> None:
         action()
     except OSError as error:
         _log.warning("could not %s: %s", what, error)
+
+
+def trained_weights(state: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """The weights to play with: the averaged ones where the run kept them."""
+    weights: dict[str, torch.Tensor] = state["agent"].get("average", state["agent"]["network"])
+    return weights

@@ -32,18 +32,20 @@ class Node:
         "priors",
         "pull",
         "total",
+        "value",
         "visits",
         "worth",
     )
 
     observation: Observations
+    value: float  # the network's, for the mover
     actions: npt.NDArray[np.int16]  # by number of the move, as are the three below
     priors: npt.NDArray[np.float32]
     worth: npt.NDArray[np.float32]  # mean value of each move for the mover
     pull: npt.NDArray[np.float32]  # prior / (1 + visits)
 
     def __init__(self) -> None:
-        self.moves = NO_MOVES  # as rsshogi's 16 bits, once the board was looked at
+        self.moves = NO_MOVES  # as 16 bits, once the board was looked at
         self.children: dict[int, Node] = {}
         self.visits = 0
         self.total = 0.0
@@ -64,11 +66,12 @@ class Node:
             return 1.0 if self.mate > 0 else -1.0
         return 0.0 if self.drawn else None
 
-    def expand(self, priors: npt.NDArray[np.float32], first_worth: float) -> None:
-        """Take the network's priors; a move not yet tried is held to be worth `first_worth`."""
+    def expand(self, priors: npt.NDArray[np.float32], value: float, less: float) -> None:
+        """Take the network's view; a move not yet tried is held to be worth so much less."""
         self.priors = priors
+        self.value = value
         self.pull = priors.copy()
-        self.worth = np.full(len(priors), first_worth, dtype=np.float32)
+        self.worth = np.full(len(priors), value - less, dtype=np.float32)
         self.open_moves = len(priors)
 
     def choose(self, exploration: float) -> int:

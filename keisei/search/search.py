@@ -8,20 +8,23 @@ proven (a mate, a lost position) is carried up the tree and never searched again
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-from rsshogi.core import Move
 
-from keisei.core.policy import Policy
+from keisei.search.limit import Limit
 from keisei.search.node import Node
+from keisei.search.score import Score
 from keisei.search.tree import Leaf, Tree, finish
-from keisei.shogi import features
-from keisei.shogi.actions import ACTION_OF_MOVE
+from keisei.shogi import Positions, features
+from keisei.shogi.actions import ACTION_OF_MOVE, move_to_usi
 from keisei.shogi.moving import move_pieces
 from keisei.shogi.rules import can_declare
+
+if TYPE_CHECKING:  # PyTorch takes seconds to import, and the network comes from elsewhere
+    from keisei.core.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,13 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class Report:
-    """What a search found: for the player to move, from -1 (lost) to 1 (won)."""
+    """What a search found."""
 
     move: str  # USI
-    value: float
-    mate: int | None  # moves until the mate; negative when the mover is mated
+    score: Score  # of the player to move
     line: list[str] = field(default_factory=list)  # what it expects, its own move first
-    visits: int = 0
+    visits: int = 0  # of the position
+    nodes: int = 0  # of these, since it was set up
 
 
 class Search:
@@ -52,11 +55,12 @@ class Search:
 
     >>> from keisei.config_schema import AppConfig
     >>> from keisei.core.ppo_agent import PPOAgent
+    >>> from keisei.shogi import ShogiGame
     >>> search = Search(PPOAgent(AppConfig(), "cpu").evaluate)
-    >>> tree = Tree("4k4/9/4G4/9/9/9/9/9/4K4 b G 1")
-    >>> search.run([tree], nodes=50)
-    >>> search.report(tree).move, search.report(tree).mate
-    ('G*5b', 1)
+    >>> tree = Tree(ShogiGame("4k4/9/4G4/9/9/9/9/9/4K4 b G 1"))
+    >>> search.run([tree], Limit(nodes=50))
+    >>> search.report(tree).line
+    ['G*5b']
     """
 
     def __init__(self, policy: Policy, settings: SearchSettings | None = None) -> None:
@@ -65,22 +69,12 @@ class Search:
         self._policy = policy
         self._rng = np.random.default_rng(self.settings.seed)
 
-    def run(
-        self,
-        trees: Sequence[Tree],
-        nodes: int | None = None,
-        seconds: float | None = None,
-        stop: Callable[[], bool] | None = None,
-    ) -> None:
-        """Visit each tree `nodes` times, or for so many seconds, or until `stop()` says so.
-
-        A tree whose root is proven is done. `stop` is asked after every batch.
-        """
-        if nodes is None and seconds is None and stop is None:
-            raise ValueError("give nodes, seconds or stop: else the search never ends")
-        end = math.inf if seconds is None else time.monotonic() + seconds
-        self._expand_roots(trees)
-        goals = [math.inf if nodes is None else tree.root.visits + nodes for tree in trees]
+    def run(self, trees: Sequence[Tree], limit: Limit) -> None:
+        """Visit each tree until the limit is reached; one whose root is proven is done."""
+        is_over = limit.start()
+        self.expand(trees)
+        more = math.inf if limit.nodes is None else limit.nodes
+        goals = [tree.root.visits + more for tree in trees]
         while True:
             leaves: list[Leaf] = []
             searching = False
@@ -92,12 +86,13 @@ class Search:
                     leaves += tree.gather(count, self.settings.exploration)
             if not searching:
                 return
-            self._evaluate(leaves)
-            if time.monotonic() >= end or (stop is not None and stop()):
+            self.evaluate(leaves)
+            if is_over():
                 return
 
-    def _expand_roots(self, trees: Sequence[Tree]) -> None:
-        self._evaluate(
+    def expand(self, trees: Sequence[Tree]) -> None:
+        """Let the network see the roots that it has not seen."""
+        self.evaluate(
             [leaf for tree in trees if not tree.root.expanded for leaf in tree.gather(1, 0)]
         )
         if self.settings.noise:
@@ -114,7 +109,7 @@ class Search:
             visits[index] = child.visits
         root.pull = root.priors / (1 + visits)
 
-    def _evaluate(self, leaves: list[Leaf]) -> None:
+    def evaluate(self, leaves: list[Leaf]) -> None:
         """Show the leaves to the network, and end their visits with what it says."""
         if not leaves:
             return
@@ -132,20 +127,17 @@ class Search:
     def _ask_network(self, leaves: list[Leaf], observations: features.Observations) -> None:
         if not leaves:
             return
-        counts = [len(leaf.node.moves) for leaf in leaves]
-        offsets = np.zeros(len(leaves) + 1, dtype=np.int64)
-        np.cumsum(counts, out=offsets[1:])
-        white = np.repeat(np.array([leaf.white for leaf in leaves], dtype=np.intp), counts)
-        legal = ACTION_OF_MOVE[white, np.concatenate([leaf.node.moves for leaf in leaves])]
-        seen = self._policy(observations, legal, offsets)
+        legal = [ACTION_OF_MOVE[int(leaf.white), leaf.node.moves] for leaf in leaves]
+        seen = self._policy(positions := Positions.of(observations, legal))
         priors = np.exp(seen.log_probs)
         self.evaluated += len(leaves)
         for row, (leaf, value) in enumerate(zip(leaves, seen.values.tolist(), strict=True)):
             # Copies: a slice would keep the arrays of the whole batch alive.
             leaf.node.observation = observations[row].copy()
-            own = slice(offsets[row], offsets[row + 1])
-            leaf.node.actions = legal[own].copy()
-            leaf.node.expand(priors[own].copy(), value - self.settings.first_worth)
+            leaf.node.actions = legal[row]
+            leaf.node.expand(
+                priors[positions.segment(row)].copy(), value, self.settings.first_worth
+            )
             finish(leaf.path, value)
 
     def report(self, tree: Tree) -> Report:
@@ -155,14 +147,15 @@ class Search:
         node = root
         while node.children or node.mating_move is not None:
             if node.mating_move is not None:
-                line.append(Move(node.mating_move).to_usi())
+                line.append(move_to_usi(node.mating_move))
                 break
             index = node.best()
             line.append(tree.usi(node, index))
             node = node.children[index]
         if not line:  # stopped before the first visit: the network's first choice, or any move
             line = [tree.usi(root, int(root.priors.argmax()) if root.expanded else 0)]
-        return Report(line[0], _root_value(root), root.mate, line, root.visits)
+        score = Score(tree.side, _root_value(root), root.mate)
+        return Report(line[0], score, line, root.visits, root.visits - tree.kept_visits)
 
 
 def _root_value(root: Node) -> float:

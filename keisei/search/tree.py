@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
-from rsshogi.core import Move
 
 from keisei.search.node import Node
-from keisei.shogi import ShogiGame, features
-from keisei.shogi.rules import handicap_bonus, judge, new_board
+from keisei.shogi import ShogiGame, VectorShogi, features
+from keisei.shogi.actions import move_to_usi, usi_to_move
+from keisei.shogi.rules import handicap_bonus
 
 Path = list[tuple[Node, int]]
 
@@ -32,51 +31,53 @@ class Leaf:
 class Tree:
     """The tree below the position of a game; it keeps what is still of use when moves are played.
 
-    >>> tree = Tree(ShogiGame().sfen())
+    >>> tree = Tree(ShogiGame())
     >>> [leaf.played for leaf in tree.gather(8, exploration=1.0)]  # at first, the root alone
     [0]
 
-    It belongs to the thread that made it, like every board.
+    Its board belongs to the thread that set the position; without one (`rest`), the tree is
+    nothing but data, and another thread may go on with it.
     """
 
-    def __init__(
-        self, start_sfen: str, moves: Sequence[str] = (), move_limit: int | None = None
-    ) -> None:
-        self._move_limit = move_limit
-        self._set_up(start_sfen, list(moves))
-
-    def _set_up(self, start_sfen: str, moves: list[str]) -> None:
-        game = ShogiGame.from_moves(start_sfen, moves, move_limit=self._move_limit)
-        self._start, self._moves = start_sfen, moves
-        self._bonus = handicap_bonus(game.start_sfen)
-        self._board = new_board(start_sfen)
-        for usi in moves:
-            self._board.apply_move(Move.from_usi(usi))
-        legal = self._board.legal_moves()
+    def __init__(self, game: ShogiGame) -> None:
         self.root = Node()
-        self.root.moves = _bits(legal)
+        self._start, self._moves, self._move_limit = game.start_sfen, game.moves, game.move_limit
+        self.set_position(game)
+
+    def set_position(self, game: ShogiGame) -> None:
+        """Go to a game's position; if it is the old one or lies below it, that part is kept."""
+        start, moves, known = game.start_sfen, game.moves, len(self._moves)
+        goes_on = (start, game.move_limit) == (self._start, self._move_limit)
+        root = self._below(moves[known:]) if goes_on and moves[:known] == self._moves else None
+        self._start, self._moves, self._move_limit = start, moves, game.move_limit
+        self._played, self._bonus = len(moves), handicap_bonus(start)
+        self._board, self.side = game.search_board(), game.turn
+        is_known = root is not None and root.expanded
+        self.root = root if root and is_known else self._new_root(game.observation())
+        self.kept_visits = self.root.visits
+
+    @classmethod
+    def of_game(cls, games: VectorShogi, row: int) -> Tree:
+        """The tree of a game that is played there, on its very board: until its next move."""
+        tree = cls.__new__(cls)
+        tree._move_limit = games.move_limit
+        tree._played, tree._bonus = int(games.move_counts[row]), games.bonus_of(row)
+        tree._board = games.search_board(row)
+        tree.root = tree._new_root(games.observations[row].copy())
+        return tree
+
+    def _new_root(self, observation: features.Observations) -> Node:
+        root = Node()
+        root.moves = self._board.legal_moves()
         # The root is searched even where our rules end the game: whoever asks plays on.
-        self.root.observation = game.observation()
-        self.root.mate = None if legal else 0
-        self._find_mate(self.root)
+        root.observation = observation
+        root.mate = None if root.moves.size else 0
+        self._find_mate(root)
+        return root
 
-    def set_position(self, start_sfen: str, moves: Sequence[str]) -> None:
-        """Go to this position; if it is the old one or lies below it, its part of the tree stays.
-
-        Moves must be legal.
-        """
-        known = len(self._moves)
-        if start_sfen != self._start or list(moves[:known]) != self._moves:
-            self._set_up(start_sfen, list(moves))
-            return
-        root = self._below(moves[known:])
-        if root is None or not root.expanded:
-            self._set_up(start_sfen, list(moves))
-            return
-        for usi in moves[known:]:
-            self._board.apply_move(Move.from_usi(usi))
-        self._moves = list(moves)
-        self.root = root
+    def rest(self) -> None:
+        """Let go of the board, until the next `set_position`."""
+        del self._board
 
     def _below(self, moves: Sequence[str]) -> Node | None:
         """The node that these moves lead to, if it was visited."""
@@ -84,13 +85,19 @@ class Tree:
         for usi in moves:
             if node is None:
                 return None
-            found = np.flatnonzero(node.moves == int(Move.from_usi(usi)))
+            found = np.flatnonzero(node.moves == usi_to_move(usi))
             node = node.children.get(int(found[0])) if found.size else None
         return node
 
     def usi(self, node: Node, index: int) -> str:
         """A move of a node in USI notation."""
-        return Move(int(node.moves[index])).to_usi()
+        return move_to_usi(int(node.moves[index]))
+
+    def winning_move(self) -> int:
+        """The number of the root's move that is proven to win."""
+        if self.root.mating_move is None:
+            return self.root.best()
+        return int(np.flatnonzero(self.root.moves == self.root.mating_move)[0])
 
     def gather(self, count: int, exploration: float) -> list[Leaf]:
         """Up to `count` visits from the root; the leaves that the network must see to end them.
@@ -105,22 +112,34 @@ class Tree:
             if self.root.mate is not None:
                 break
             path, node = self._descend(exploration)
-            if node.end_value is None:
-                if node.moves.size:  # looked at before in this very gathering
-                    cancel(path)
-                    break
-                leaf = self._look(node, path)
-                if leaf is not None:
-                    leaves.append(leaf)
-                    continue
-            end_value = node.end_value
-            assert end_value is not None
-            finish(path, end_value)
+            if node.end_value is None and node.moves.size:  # already among the leaves
+                cancel(path)
+                break
+            leaves += self._reach(path, node)
         return leaves
 
-    def _descend(self, exploration: float) -> tuple[Path, Node]:
-        node, path = self.root, []
+    def visit(self, index: int, exploration: float) -> list[Leaf]:
+        """One visit to a move of the root, which is expanded; the leaf to be seen, if any."""
+        return self._reach(*self._descend(exploration, index))
+
+    def _reach(self, path: Path, node: Node) -> list[Leaf]:
+        """End a visit where the game's result is known; else here is the leaf."""
+        leaf = self._look(node, path) if node.end_value is None else None
+        if leaf is not None:
+            return [leaf]
+        end_value = node.end_value
+        assert end_value is not None
+        finish(path, end_value)
+        return []
+
+    def _descend(self, exploration: float, first: int | None = None) -> tuple[Path, Node]:
+        """Choose moves down to a node that is new or proven, beginning with `first` if given."""
+        node: Node = self.root
+        path: Path = []
         node.visits += 1
+        if first is not None:
+            path.append((node, first))
+            node = node.start_visit(first)
         while node.open_moves >= 0 and node.mate is None:  # expanded, and nothing is proven
             index = node.choose(exploration)
             path.append((node, index))
@@ -129,26 +148,23 @@ class Tree:
 
     def _look(self, node: Node, path: Path) -> Leaf | None:
         """Play the moves of the path and see whether the game is over; if not, here is the leaf."""
-        board = self._board
         for parent, index in path:
-            board.apply_move(Move(int(parent.moves[index])))
+            self._board.push(int(parent.moves[index]))
         leaf = self._read_board(node, path)
         for _ in path:
-            board.pop()
+            self._board.pop()
         return leaf
 
     def _read_board(self, node: Node, path: Path) -> Leaf | None:
-        board = self._board
-        legal = board.legal_moves()
-        node.moves = _bits(legal)
+        node.moves = self._board.legal_moves()
+        can_move = node.moves.size > 0
         leaf = self._leaf(node, path)
         at_limit = self._move_limit is not None and leaf.played >= self._move_limit
-        if not legal or at_limit or leaf.repetitions == 3:
-            # Declaration is looked for later, for all leaves at once: these zeros cannot declare.
-            nothing = np.zeros(features.OBSERVATION_BYTES, dtype=np.uint8)
-            outcome = judge(board, legal, nothing, at_limit, self._bonus)
+        if not can_move or at_limit or leaf.repetitions == 3:
+            # Declaration is looked for later, for all leaves at once.
+            outcome = self._board.outcome(can_move, at_limit)
             if outcome is not None:
-                mover = "black" if board.turn.is_black() else "white"
+                mover = "white" if leaf.white else "black"
                 node.drawn = outcome.winner is None
                 if outcome.winner is not None:
                     node.mate = 1 if outcome.winner == mover else 0
@@ -157,23 +173,14 @@ class Tree:
         return leaf if node.mate is None else None
 
     def _find_mate(self, node: Node) -> None:
-        mating = self._board.solve_mate_in_one()
-        if mating is not None:
-            node.mate, node.mating_move = 1, int(mating) & 0xFFFF
+        node.mating_move = self._board.mate_in_one()
+        if node.mating_move is not None:
+            node.mate = 1
 
     def _leaf(self, node: Node, path: Path) -> Leaf:
         board = self._board
-        repetitions = 0
-        if board.is_repetition(1):
-            repetitions = 1 + board.is_repetition(2) + board.is_repetition(3)
-        played = len(self._moves) + len(path)
-        white = not board.turn.is_black()
-        return Leaf(node, path, played, white, board.is_in_check(), repetitions, self._bonus)
-
-
-def _bits(legal: Sequence[Move]) -> npt.NDArray[np.uint16]:
-    """Moves as 16 bits, which are their hash (see `VectorShogi`)."""
-    return np.fromiter(map(hash, legal), dtype=np.uint16, count=len(legal))
+        played = self._played + len(path)
+        return Leaf(node, path, played, board.white, board.in_check, board.repetitions, self._bonus)
 
 
 def finish(path: Path, value: float) -> None:

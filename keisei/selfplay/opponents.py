@@ -13,7 +13,7 @@ from keisei.config_schema import AppConfig
 from keisei.core.learner import build_network
 from keisei.core.policy import Policy, evaluate, uniform
 from keisei.errors import KeiseiError
-from keisei.runs.checkpoint import CheckpointStore, load_checkpoint
+from keisei.runs.checkpoint import CheckpointStore, load_checkpoint, trained_weights
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Opponent:
             rng = np.random.default_rng([self._config.env.seed, self._index, version])
             path = paths[rng.integers(len(paths))]
             if path != self._loaded:
-                weights = load_checkpoint(path)["agent"]["network"]
+                weights = trained_weights(load_checkpoint(path))
                 network = build_network(self._config.model)
                 network.load_state_dict(weights)
                 self._policy = partial(evaluate, network)

@@ -14,8 +14,8 @@ from typing import Literal
 from keisei.errors import KeiseiError
 from keisei.parallel_config import ParallelConfig
 
-MAX_FAILED_STARTS = 3  # in a row; what fails so early will fail again
-MAX_SAME_GAMES = 2  # failures in a row of one shard, before it gets new games
+MAX_FAILED_STARTS = 3  # by themselves and in a row; what fails so early will fail again
+MAX_SAME_GAMES = 2  # failures in a row that a shard's games are to blame for
 
 
 class ParallelError(KeiseiError):
@@ -89,7 +89,6 @@ class FailurePolicy:
     def __init__(self, max_restarts: int) -> None:
         self._max_restarts = max_restarts
         self.restarts: Counter[int] = Counter()  # of each worker
-        self.incarnations: Counter[int] = Counter()  # of each shard's games
         self._failed_starts = 0  # in a row
         self._in_a_row: Counter[int] = Counter()  # failures of each shard
 
@@ -102,7 +101,7 @@ class FailurePolicy:
         self._in_a_row[shard] = 0
 
     def failed_to_start(self, name: str, why: str) -> None:
-        """A worker ended before it was ready."""
+        """A worker ended before it was ready, and nobody killed it."""
         self._failed_starts += 1
         if self._failed_starts >= MAX_FAILED_STARTS:
             raise ParallelError(
@@ -110,18 +109,16 @@ class FailurePolicy:
                 "workers started before it"
             )
 
-    def failed(self, shard: int, name: str, why: str, was_playing: bool) -> bool:
+    def failed(self, shard: int, name: str, why: str, blames_games: bool) -> bool:
         """A worker ended and must be replaced; must its shard begin other games?
 
-        Games that it was not playing are not to blame.
+        Games are not to blame if it was not playing them, or if somebody killed it.
         """
         self.restarts[shard] += 1
-        self._in_a_row[shard] += was_playing
+        self._in_a_row[shard] += blames_games
         if self.restarts.total() > self._max_restarts:
             raise ParallelError(
                 f"{name} ended ({why}), and workers were replaced {self._max_restarts} times "
                 "already (training.parallel.max_restarts)"
             )
-        gives_up = was_playing and self._in_a_row[shard] >= MAX_SAME_GAMES
-        self.incarnations[shard] += gives_up
-        return gives_up
+        return blames_games and self._in_a_row[shard] >= MAX_SAME_GAMES

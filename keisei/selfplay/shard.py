@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from keisei.config_schema import AppConfig
-from keisei.core.policy import Policy, sample, segment_rows, take_segments
+from keisei.core.policy import Policy, sample
 from keisei.core.rollout import Rollout, empty_rollout
+from keisei.search.gumbel import GumbelSearch, GumbelSettings
 from keisei.shogi import FinishedGame, VectorShogi, features
 from keisei.shogi.material import material
 from keisei.shogi.rules import START_SFEN
+
+ALL = np.True_
+NONE: npt.NDArray[np.float32] = np.empty(0, dtype=np.float32)
+
+
+class Chosen(NamedTuple):
+    """What to play in each game, and what is recorded of it."""
+
+    picks: npt.NDArray[np.int64]  # where in the legal actions the moves stand
+    log_probs: npt.NDArray[np.float32]
+    values: npt.NDArray[np.float32]
+    learned: npt.NDArray[np.bool_] | np.bool_ = ALL
+    improved: npt.NDArray[np.float32] = NONE
 
 
 class SelfPlayShard:
     """Plays `num_games` games against itself and records them.
 
     Its games draw from random streams of their own, from `first_stream` on: it plays the same games
-    wherever it runs. Beside winning and losing, each move is rewarded with `material_reward` for
-    every pawn's worth of material that it gains.
+    wherever it runs. Later incarnations of it play other games. Beside winning and losing, each
+    move is rewarded with `material_reward` for every pawn's worth of material that it gains.
     """
 
     def __init__(
@@ -30,24 +44,33 @@ class SelfPlayShard:
         seed: int,
         *,
         first_stream: int = 0,
+        incarnation: int = 0,
         move_limit: int,
         material_reward: float = 0.0,
         start_sfens: Sequence[str] = (START_SFEN,),
+        search: GumbelSettings | None = None,
     ) -> None:
         self.games = VectorShogi(
             num_games,
             seed,
             move_limit=move_limit,
             start_sfens=start_sfens,
-            first_stream=first_stream,
+            first_stream=first_stream + (incarnation << 40),
         )
+        self.incarnation = incarnation
         self.material_reward = material_reward
+        self._search = search
         # Against an opponent: the learner's side in each game (0 Black, 1 White), and its scores.
         self.sides = np.arange(num_games) % 2
         self.scores: list[float] = []
 
     def collect(
-        self, policy: Policy, rollout: Rollout, version: int, opponent: Policy | None = None
+        self,
+        policy: Policy,
+        rollout: Rollout,
+        version: int,
+        opponent: Policy | None = None,
+        count_steps: Callable[[int], None] = lambda steps: None,
     ) -> list[FinishedGame]:
         """Fill the rollout with play by the weights of `version`; returns the games that ended.
 
@@ -56,35 +79,56 @@ class SelfPlayShard:
         from. The learner changes sides after each game; `scores` has its results.
         """
         games, count = self.games, self.games.num_games
+        choose = self._searching(policy) if self._search else self._drawing(policy, opponent)
         self.scores = []
         finished, end = [], 0
         for t in range(len(rollout.actions)):
-            legal, offsets = games.legal_actions()
-            seen = policy(games.observations, legal, offsets)
-            log_probs = seen.log_probs
-            if opponent:
-                rollout.learned[t] = mine = games.observations[:, features.SIDE] == self.sides
-                log_probs = self._with_replies(log_probs, opponent, np.flatnonzero(~mine))
-            else:
-                rollout.learned[t] = True
-            picks = sample(log_probs, offsets, games.streams.uniform())
+            positions, chosen = games.positions, choose()
+            rollout.learned[t] = chosen.learned
             rollout.observations[t] = games.observations
-            rollout.legal_offsets[t * count : (t + 1) * count + 1] = end + offsets
-            end = rollout.add_legal(legal, end)
-            rollout.actions[t] = actions = legal[picks]
-            rollout.log_probs[t] = log_probs[picks]
-            rollout.values[t] = seen.values
+            rollout.legal_offsets[t * count : (t + 1) * count + 1] = end + positions.offsets
+            end = rollout.add_legal(end, positions.legal, chosen.improved)
+            rollout.actions[t] = actions = positions.legal[chosen.picks]
+            rollout.log_probs[t] = chosen.log_probs
+            rollout.values[t] = chosen.values
             result = games.step(actions)
             gain = self._material_gain(rollout.observations[t], result.dones)
             rollout.rewards[t] = result.rewards + gain
             rollout.dones[t] = result.dones
+            count_steps(count)
             finished += result.finished
             if opponent:
                 self._change_sides(result.finished)
-        rollout.legal = rollout.legal[:end]
-        rollout.last_values[:] = policy(games.observations, *games.legal_actions()).values
+        rollout.cut_legal(end)
+        rollout.last_values[:] = policy(games.positions).values
         rollout.version = version
         return finished
+
+    def _drawing(self, policy: Policy, opponent: Policy | None) -> Callable[[], Chosen]:
+        """Moves drawn from the policy, or from the opponent's where it is the opponent's turn."""
+        games = self.games
+
+        def choose() -> Chosen:
+            seen = policy(games.positions)
+            log_probs, mine = seen.log_probs, ALL
+            if opponent:
+                mine = games.observations[:, features.SIDE] == self.sides
+                log_probs = self._with_replies(log_probs, opponent, np.flatnonzero(~mine))
+            picks = sample(log_probs, games.positions.offsets, games.streams.uniform())
+            return Chosen(picks, log_probs[picks], seen.values, mine)
+
+        return choose
+
+    def _searching(self, policy: Policy) -> Callable[[], Chosen]:
+        """Moves found by a search with the policy, and what it made of the policy."""
+        search = GumbelSearch(policy, self._search)
+
+        def choose() -> Chosen:
+            found = search.improve(self.games)
+            log_probs = np.log(found.policy[found.picks] + 1e-12)
+            return Chosen(found.picks, log_probs, found.values, improved=found.policy)
+
+        return choose
 
     def _with_replies(
         self,
@@ -95,11 +139,9 @@ class SelfPlayShard:
         """The log-probabilities with the opponent's own in the games where it moves."""
         if not len(games):
             return log_probs
-        legal, offsets = self.games.legal_actions()
-        theirs, their_offsets = take_segments(legal, offsets, games)
-        reply = opponent(self.games.observations[games], theirs, their_offsets)
+        positions = self.games.positions
         both = log_probs.copy()
-        both[np.isin(segment_rows(offsets), games)] = reply.log_probs
+        both[np.isin(positions.rows(), games)] = opponent(positions.take(games)).log_probs
         return both
 
     def _change_sides(self, finished: Sequence[FinishedGame]) -> None:
@@ -120,7 +162,8 @@ class SelfPlayShard:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that changes while playing."""
-        return {**self.games.state_dict(), "sides": self.sides.copy()}
+        mine = {"sides": self.sides.copy(), "incarnation": self.incarnation}
+        return {**self.games.state_dict(), **mine}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()`, exactly."""
@@ -129,20 +172,44 @@ class SelfPlayShard:
         self.sides[:] = state.get("sides", self.sides)
 
 
-def make_shard(config: AppConfig, index: int, incarnation: int = 0) -> SelfPlayShard:
-    """Shard `index` of a run; later incarnations of it play other games."""
-    parallel = config.training.parallel
-    return SelfPlayShard(
+def make_shard(
+    config: AppConfig, index: int, state: Mapping[str, Any] | None = None
+) -> SelfPlayShard:
+    """Shard `index` of a run; it goes on with the games of `state`, if that has any."""
+    state, parallel, search = dict(state or {}), config.training.parallel, config.training.search
+    settings = GumbelSettings(search.visits, search.considered, search.scale)
+    shard = SelfPlayShard(
         parallel.num_envs_per_worker,
         config.env.seed,
-        first_stream=index * parallel.num_envs_per_worker + (incarnation << 40),
+        first_stream=index * parallel.num_envs_per_worker,
+        incarnation=state.get("incarnation", 0),
         move_limit=config.env.move_limit,
         material_reward=config.env.material_reward,
         start_sfens=config.env.start_sfens(),
+        search=settings if config.training.searches else None,
     )
+    if has_games(state):
+        shard.load_state_dict(state)
+    return shard
+
+
+def has_games(state: Mapping[str, Any]) -> bool:
+    """Are there games in a shard's state? Those that are yet to begin have left nothing."""
+    return "move_counts" in state
+
+
+def without_games(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of a shard whose games are given up: it begins others, never the same again.
+
+    >>> without_games(without_games({}))
+    {'incarnation': 2}
+    """
+    return {"incarnation": state.get("incarnation", 0) + 1}
 
 
 def new_rollout(config: AppConfig) -> Rollout:
     """A rollout of the configured size, to be filled."""
     parallel = config.training.parallel
-    return empty_rollout(parallel.rollout_length, parallel.num_envs_per_worker)
+    return empty_rollout(
+        parallel.rollout_length, parallel.num_envs_per_worker, config.training.searches
+    )

@@ -2,6 +2,7 @@
 
 from keisei.shogi.actions import NUM_ACTIONS, IllegalActionError, PolicyOutputMapper
 from keisei.shogi.features import NUM_PLANES, OBSERVATION_BYTES, planes
+from keisei.shogi.positions import Positions
 from keisei.shogi.rules import HANDICAPS, InvalidSfenError, Outcome
 from keisei.shogi.shogi_game import ShogiGame
 from keisei.shogi.vector_shogi import FinishedGame, VectorShogi
@@ -16,6 +17,7 @@ __all__ = [
     "InvalidSfenError",
     "Outcome",
     "PolicyOutputMapper",
+    "Positions",
     "ShogiGame",
     "VectorShogi",
     "planes",

@@ -10,8 +10,9 @@ An action is a move as its mover sees it: for White the board is turned by 180 d
 | 12,960 .. 13,526 | drops: `12,960 + piece * 81 + to`, pieces in order PLNSBRG |
 
 Squares are numbered as in rsshogi: `9 * file + rank`, 1a = 0, 1i = 8, 9i = 80; turning the board
-maps square s to 80 - s. rsshogi packs a move into 16 bits (to: 7, from or dropped piece: 7,
-drop: 1, promotion: 1), so every conversion here is a look-up in a table of 65,536 entries.
+maps square s to 80 - s. A move that nobody's side is turned in is 16 bits (to: 7, from or dropped
+piece: 7, drop: 1, promotion: 1), as rsshogi packs it, so every conversion here is a look-up in a
+table of 65,536 entries.
 """
 
 from __future__ import annotations
@@ -84,6 +85,30 @@ def read_usi(usi: str) -> Move:
         raise IllegalActionError(
             f"{usi!r} is not a USI move (examples: 7g7f, 8h2b+, P*5e)"
         ) from None
+
+
+def usi_to_move(usi: str) -> int:
+    """The 16 bits of a move in USI notation."""
+    return int(read_usi(usi))
+
+
+def move_to_usi(move: int) -> str:
+    """A 16-bit move in USI notation.
+
+    >>> move_to_usi(usi_to_move("8h2b+"))
+    '8h2b+'
+    """
+    return Move(move).to_usi()
+
+
+def game_to_usi(start_sfen: str, actions: IntArray) -> list[str]:
+    """The actions of a game from its start on, in USI notation.
+
+    >>> game_to_usi("4k4/9/9/9/9/9/9/9/4K4 w - 1", np.array([7126, 7126]))
+    ['5a5b', '5i5h']
+    """
+    whites = (np.arange(len(actions)) + (start_sfen.split()[1] == "w")) % 2
+    return [move_to_usi(move) for move in MOVE_OF_ACTION[whites, actions].tolist()]
 
 
 class PolicyOutputMapper:

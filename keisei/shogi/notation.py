@@ -2,9 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
 from rsshogi.core import Board, Move
 
+from keisei.shogi.actions import Turn, read_usi
+from keisei.shogi.rules import new_board
+
 _PROMOTION_ZONE = {True: "abc", False: "ghi"}  # the far three ranks, by whether Black moves
+
+
+class MoveName(NamedTuple):
+    """A move in USI, western and Japanese notation."""
+
+    usi: str
+    western: str
+    japanese: str
+
+
+class Step(NamedTuple):
+    """A position of a game, and the move that was played in it; None in the last one."""
+
+    sfen: str
+    turn: Turn
+    in_check: bool
+    move: MoveName | None
+
+
+def steps(start_sfen: str, moves: Iterable[str]) -> Iterator[Step]:
+    """A game of legal USI moves, position by position.
+
+    >>> from keisei.shogi.rules import START_SFEN
+    >>> [step.move.japanese if step.move else None for step in steps(START_SFEN, ["7g7f", "3c3d"])]
+    ['▲７六歩', '△３四歩', None]
+    """
+    board = new_board(start_sfen)
+    for usi in moves:
+        move = read_usi(usi)
+        yield _step(board, move_name(board, move))
+        board.apply_move(move)
+    yield _step(board, None)
+
+
+def _step(board: Board, move: MoveName | None) -> Step:
+    turn: Turn = "black" if board.turn.is_black() else "white"
+    return Step(board.to_sfen(), turn, board.is_in_check(), move)
+
+
+def move_name(board: Board, move: Move) -> MoveName:
+    """What people call a legal move."""
+    return MoveName(move.to_usi(), western(board, move), japanese(board, move))
 
 
 def western(board: Board, move: Move) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from rsshogi.core import Board, Move
+from rsshogi.core import Board
 from rsshogi.initial_positions import InitialPosition
 from rsshogi.types import RepetitionState
 
@@ -26,6 +25,7 @@ Reason = Literal[
     "resignation",
 ]
 DEFAULT_MOVE_LIMIT = 512
+MAX_LEGAL_MOVES = 593  # no position has more
 _LAST_START = 60_000  # a start's move number; rsshogi counts to 65,535
 START_SFEN: str = InitialPosition["STANDARD"].value
 # "lance", "bishop", "rook", "2_pieces", ...: White starts without these pieces, and moves first.
@@ -128,21 +128,28 @@ def handicap_bonus(sfen: str) -> int:
 _HANDICAP_FIELDS = frozenset(sfen.rpartition(" ")[0] for sfen in HANDICAPS.values())
 
 
+def repetitions(board: Board) -> int:
+    """How often the position, hands and mover included, stood before in its game (at most 3)."""
+    if not board.is_repetition(1):
+        return 0
+    return 1 + board.is_repetition(2) + board.is_repetition(3)
+
+
 def judge(
     board: Board,
-    legal: Sequence[Move],
+    can_move: bool,
     observation: Observations,
     at_limit: bool,
     white_bonus: int,
 ) -> Outcome | None:
-    """Whether the game on `board` is over, and how; the player to move has the moves `legal`.
+    """Whether the game on `board` is over, and how; `can_move`: the mover has a legal move.
 
     Mate comes first: a mate on the last allowed move wins. The limit comes before declaration,
     because a player declares instead of making a move.
     """
     mover: Turn = "black" if board.turn.is_black() else "white"
     other: Turn = "white" if mover == "black" else "black"
-    if not legal:
+    if not can_move:
         return Outcome(other, "checkmate" if board.is_in_check() else "no legal move")
     repetition = board.repetition_state()
     if repetition == RepetitionState.DRAW:

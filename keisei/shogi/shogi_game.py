@@ -19,6 +19,7 @@ from keisei.shogi.actions import (
     Turn,
     read_usi,
 )
+from keisei.shogi.notation import MoveName, move_name
 from keisei.shogi.rules import (
     DEFAULT_MOVE_LIMIT,
     HANDICAPS,
@@ -27,7 +28,9 @@ from keisei.shogi.rules import (
     handicap_bonus,
     judge,
     new_board,
+    repetitions,
 )
+from keisei.shogi.search_board import SearchBoard
 
 _MAPPER = PolicyOutputMapper()
 _HAND_TYPES = [PieceType.from_usi(letter) for letter in HAND_PIECES]
@@ -87,7 +90,7 @@ class ShogiGame:
         self._observation = self._observe()
         at_limit = self.move_limit is not None and len(self._moves) >= self.move_limit
         self.outcome: Outcome | None = judge(
-            self._board, self._legal, self._observation, at_limit, self._white_bonus
+            self._board, bool(self._legal), self._observation, at_limit, self._white_bonus
         )
 
     # -- what is seen ------------------------------------------------------------------------
@@ -120,7 +123,7 @@ class ShogiGame:
     @property
     def repetitions(self) -> int:
         """How often this very position, hands and mover included, stood before (at most 3)."""
-        return sum(self._board.is_repetition(times) for times in (1, 2, 3))
+        return repetitions(self._board)
 
     def sfen(self) -> str:
         """The position as a SFEN.
@@ -140,6 +143,14 @@ class ShogiGame:
     def legal_usi(self) -> list[str]:
         """The moves that may be played, in USI notation; none when the game is over."""
         return [] if self.outcome else [move.to_usi() for move in self._legal]
+
+    def name(self, usi: str) -> MoveName:
+        """What people call a legal move.
+
+        >>> ShogiGame().name("7g7f").western
+        'P-7f'
+        """
+        return move_name(self._board, read_usi(usi))
 
     def observation(self) -> features.Observations:
         """The position as 100 bytes from the mover's side (see `features`)."""
@@ -234,6 +245,10 @@ class ShogiGame:
 
     __copy__ = copy
 
+    def search_board(self) -> SearchBoard:
+        """A copy of the board, with its history, to try moves on."""
+        return SearchBoard(self._board.copy())
+
     def __getstate__(self) -> dict[str, Any]:
         # rsshogi boards do not pickle: the start and the moves say everything.
         return {
@@ -245,27 +260,36 @@ class ShogiGame:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.move_limit = state["move_limit"]
-        self._set_up(state["start"], state["moves"])
+        self.reset(state["start"])
+        self._replay(state["moves"])
         if state["resigned"]:
             self.resign()
 
     @classmethod
     def from_moves(
-        cls, start_sfen: str, moves: Iterable[str], move_limit: int | None = DEFAULT_MOVE_LIMIT
+        cls,
+        start_sfen: str,
+        moves: Iterable[str],
+        move_limit: int | None = DEFAULT_MOVE_LIMIT,
+        *,
+        check: bool = False,
     ) -> ShogiGame:
-        """The game that these legal USI moves lead to, also beyond what our rules call its end.
+        """The game that these USI moves lead to, also beyond what our rules call its end.
+
+        The moves must be legal; with `check`, one that is not raises an `IllegalActionError`.
 
         >>> ShogiGame.from_moves(ShogiGame().sfen(), ["7g7f", "3c3d"]).turn
         'black'
         """
         game = cls(start_sfen, move_limit=move_limit)
-        game._set_up(start_sfen, moves)
+        game._replay(moves, check)
         return game
 
-    def _set_up(self, start_sfen: str, moves: Iterable[str]) -> None:
-        self.reset(start_sfen)
-        for usi in moves:
-            move = Move.from_usi(usi)
+    def _replay(self, moves: Iterable[str], check: bool = False) -> None:
+        for number, usi in enumerate(moves, 1):
+            move = read_usi(usi)
+            if check and move not in self._board.legal_moves():
+                raise IllegalActionError(f"move {number} ({usi}) is not legal in {self.sfen()}")
             self._board.apply_move(move)
             self._moves.append(move)
         self._look()

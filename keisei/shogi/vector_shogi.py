@@ -20,8 +20,10 @@ from keisei.shogi.actions import (
     IllegalActionError,
     IntArray,
     Turn,
+    game_to_usi,
 )
 from keisei.shogi.moving import move_pieces
+from keisei.shogi.positions import Positions
 from keisei.shogi.rules import (
     DEFAULT_MOVE_LIMIT,
     START_SFEN,
@@ -30,6 +32,7 @@ from keisei.shogi.rules import (
     handicap_bonus,
     judge,
 )
+from keisei.shogi.search_board import SearchBoard
 from keisei.shogi.shogi_game import ShogiGame
 
 # rsshogi's hash of a move is its 16 bits (a test holds it), and hash() is the fastest way to them:
@@ -39,22 +42,22 @@ _BITS = hash
 
 @dataclass(frozen=True)
 class FinishedGame:
-    """A game that has just ended: which one, how, and its moves as 16-bit numbers."""
+    """A game that has just ended: which one, how, and its actions."""
 
     game: int
     outcome: Outcome
     start_sfen: str
-    moves: npt.NDArray[np.uint16]
+    actions: npt.NDArray[np.int16]
     last_mover: Turn
 
     @property
     def length(self) -> int:
         """How many moves were played."""
-        return len(self.moves)
+        return len(self.actions)
 
     def usi_moves(self) -> list[str]:
         """The moves in USI notation."""
-        return [Move(bits).to_usi() for bits in self.moves.tolist()]
+        return game_to_usi(self.start_sfen, self.actions)
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,18 @@ def moves_in_state(
     state: dict[str, Any], start_sfens: Sequence[str], index: int = 0
 ) -> tuple[str, list[str]]:
     """The start position and the USI moves of a game in a `VectorShogi.state_dict()`."""
-    moves = state["history"][index, : state["move_counts"][index]].tolist()
-    return start_sfens[state["starts"][index]], [Move(bits).to_usi() for bits in moves]
+    start = start_sfens[state["starts"][index]]
+    actions = _actions_in_state(state, start_sfens)[index, : state["move_counts"][index]]
+    return start, game_to_usi(start, actions)
+
+
+def _actions_in_state(state: dict[str, Any], start_sfens: Sequence[str]) -> IntArray:
+    """What was played in each game [G, moves]; in old checkpoints, 16-bit moves say it."""
+    if "history" not in state:
+        return np.asarray(state["actions"])
+    white_first = np.array([sfen.split()[1] == "w" for sfen in start_sfens])[state["starts"]]
+    moves = np.asarray(state["history"], dtype=np.uint16)
+    return ACTION_OF_MOVE[(white_first[:, None] + np.arange(moves.shape[1])) % 2, moves]
 
 
 class VectorShogi:
@@ -119,13 +132,18 @@ class VectorShogi:
         self._boards = [Board() for _ in range(num_games)]
         self._starts = np.zeros(num_games, dtype=np.intp)
         self.move_counts = np.zeros(num_games, dtype=np.int32)
-        self._history = np.zeros((num_games, move_limit), dtype=np.uint16)
+        self._history = np.zeros((num_games, move_limit), dtype=np.int16)  # actions
         self.observations = np.zeros((num_games, features.OBSERVATION_BYTES), dtype=np.uint8)
         for row in range(num_games):
             self._start_game(row)
         self._list_legal(board.legal_moves() for board in self._boards)
 
     # -- what is seen ------------------------------------------------------------------------
+
+    @property
+    def positions(self) -> Positions:
+        """The games' positions with their legal actions; a step writes over the observations."""
+        return Positions(self.observations, self._legal, self._offsets)
 
     def legal_actions(self) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int64]]:
         """All games' legal actions end to end, and where each game's begin: [sum], [G + 1]."""
@@ -145,13 +163,20 @@ class VectorShogi:
 
     def moves_of(self, index: int) -> tuple[str, list[str]]:
         """The start position and the USI moves so far of one of the games."""
-        moves = self._history[index, : self.move_counts[index]].tolist()
         start = self.start_sfens[self._starts[index]]
-        return start, [Move(bits).to_usi() for bits in moves]
+        return start, game_to_usi(start, self._history[index, : self.move_counts[index]])
 
     def game(self, index: int) -> ShogiGame:
         """One of the games, as it stands now, with its moves."""
         return ShogiGame.from_moves(*self.moves_of(index), move_limit=self.move_limit)
+
+    def search_board(self, index: int) -> SearchBoard:
+        """The board of one of the games, to search on until its next move."""
+        return SearchBoard.on(self._boards[index])
+
+    def bonus_of(self, index: int) -> int:
+        """Points for declaring that White has for the pieces given as a handicap in this game."""
+        return int(self._start_bonus[self._starts[index]])
 
     # -- what is done ------------------------------------------------------------------------
 
@@ -167,7 +192,7 @@ class VectorShogi:
         actions = np.asarray(actions)
         self._check(actions)
         bits = MOVE_OF_ACTION[self.observations[:, features.SIDE], actions]
-        self._history[self._rows, self.move_counts] = bits
+        self._history[self._rows, self.move_counts] = actions
         self.move_counts += 1
         move_pieces(self.observations, actions)
         self.observations[:, features.MOVE_COUNT] = self.move_counts & 255
@@ -228,16 +253,16 @@ class VectorShogi:
     def _outcome(self, row: int, legal: list[Move]) -> Outcome | None:
         return judge(
             self._boards[row],
-            legal,
+            bool(legal),
             self.observations[row],
             self.move_counts[row] >= self.move_limit,
             self._start_bonus[self._starts[row]],
         )
 
     def _finish(self, row: int, outcome: Outcome) -> FinishedGame:
-        moves = self._history[row, : self.move_counts[row]].copy()
+        actions = self._history[row, : self.move_counts[row]].copy()
         mover: Turn = "black" if self.observations[row, features.SIDE] else "white"
-        return FinishedGame(row, outcome, self.start_sfens[self._starts[row]], moves, mover)
+        return FinishedGame(row, outcome, self.start_sfens[self._starts[row]], actions, mover)
 
     def _start_game(self, row: int) -> None:
         if len(self.start_sfens) > 1:
@@ -269,7 +294,7 @@ class VectorShogi:
         return {
             "starts": self._starts.copy(),
             "move_counts": self.move_counts.copy(),
-            "history": self._history[:, : self.move_counts.max()].copy(),
+            "actions": self._history[:, : self.move_counts.max()].copy(),
             "streams": self.streams.state.copy(),
         }
 
@@ -278,16 +303,15 @@ class VectorShogi:
         counts = np.asarray(state["move_counts"], dtype=np.int32)
         if len(counts) != self.num_games:
             raise ValueError(f"the state has {len(counts)} games, not {self.num_games}")
-        history = np.asarray(state["history"], dtype=np.uint16)
+        actions = _actions_in_state(state, self.start_sfens)
         self._starts[:] = state["starts"]
         self.move_counts[:] = counts
-        self._history[:, : history.shape[1]] = history
+        self._history[:, : actions.shape[1]] = actions
         self.streams.state = np.array(state["streams"], dtype=np.uint64)
         for row in range(self.num_games):
-            game = self.game(row)
-            self.observations[row] = game.observation()
-            board = Board(self.start_sfens[self._starts[row]])
-            for bits in history[row, : counts[row]].tolist():
-                board.apply_move(Move(bits))
-            self._boards[row] = board
+            self.observations[row] = self.game(row).observation()
+            start, moves = self.moves_of(row)
+            self._boards[row].set_sfen(start)
+            for usi in moves:
+                self._boards[row].apply_move(Move.from_usi(usi))
         self._list_legal(board.legal_moves() for board in self._boards)

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rsshogi.core import Move
-
 from keisei.core.rollout import Rollout
+from keisei.selfplay.shard import has_games
 from keisei.shogi import ShogiGame, features
-from keisei.shogi.actions import MOVE_OF_ACTION
+from keisei.shogi.actions import MOVE_OF_ACTION, move_to_usi
 from keisei.shogi.vector_shogi import moves_in_state
 
 WATCHED = 4  # games
@@ -45,7 +44,7 @@ class LiveGames:
         """Begin with the games that the shards go on with."""
         for (shard, row), game in self._games.items():
             state = states[shard]
-            if state and row < len(state["move_counts"]):
+            if has_games(state) and row < len(state["move_counts"]):
                 game.start, game.moves = moves_in_state(state, self._starts, row)
                 game.values = []
 
@@ -70,7 +69,7 @@ class LiveGames:
                 game.start = None
             if game.start is not None:
                 game.values.append((count, round(value, 3)))
-                game.moves.append(Move(move).to_usi())
+                game.moves.append(move_to_usi(move))
         if rollout.dones[-1, row]:  # the next one has not begun
             game.start = None
 

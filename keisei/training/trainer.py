@@ -17,6 +17,7 @@ from keisei.evaluation.players import GreedyPlayer, Player, PolicyPlayer, Random
 from keisei.runs.checkpoint import CheckpointStore
 from keisei.runs.run import Run
 from keisei.runs.trace import Trace
+from keisei.selfplay.shard import has_games
 from keisei.settings import to_yaml
 from keisei.shogi import FinishedGame, ShogiGame
 from keisei.shogi.vector_shogi import moves_in_state
@@ -25,6 +26,7 @@ from keisei.training.live_games import LiveGames
 from keisei.training.parallel import BaseManager, ParallelError, SerialManager, make_manager
 from keisei.training.parallel.statistics import score_metrics
 from keisei.training.progress import Progress
+from keisei.training.resuming import check_settings
 
 log = logging.getLogger(__name__)
 
@@ -63,26 +65,28 @@ class Trainer:
 
     # -- collecting --------------------------------------------------------------------------
 
-    def _play_here(self, shards: Sequence[dict[str, Any]]) -> None:
-        """Have the shards played in this process; `shards` are games to go on with."""
+    def _play_here(
+        self, shards: Sequence[dict[str, Any]], acting: dict[str, Any] | None = None
+    ) -> None:
+        """Have the shards played in this process, from these games on and with these weights."""
         self.manager = SerialManager(self.config, self.agent, self.checkpoints.folder, self.trace)
-        self.manager.start_workers(shards)
+        self.manager.start_workers(shards, acting)
 
     def start_workers(self) -> None:
         """Have the shards played as the settings want it, if that can be done."""
         if self.manager.is_running:
             return
-        shards = self.manager.shard_states()
+        shards, acting = self.manager.shard_states(), self.manager.acting_state()
         self.manager = make_manager(self.config, self.agent, self.checkpoints.folder, self.trace)
         try:
-            self.manager.start_workers(shards)
+            self.manager.start_workers(shards, acting)
         except ParallelError as error:
             self._give_up_workers(error, shards)
 
     def stop_workers(self) -> None:
         """Stop the workers, if there are any; their games can be gone on with."""
         self.manager.shutdown()
-        self._play_here(self.manager.shard_states())
+        self._play_here(self.manager.shard_states(), self.manager.acting_state())
 
     def collect(self) -> list[FinishedGame]:
         """Get the rollouts that an update learns from, wherever they are played."""
@@ -104,12 +108,12 @@ class Trainer:
             os.getpid(),
         )
         self.manager.shutdown()
-        self._play_here(shards)
+        self._play_here(shards, self.manager.acting_state())
 
     def current_game(self) -> ShogiGame:
         """One of the games in play, made for the thread that asks."""
         starts, state = self.config.env.start_sfens(), self.manager.shard_states()[0]
-        start, moves = moves_in_state(state, starts) if state else (starts[0], [])
+        start, moves = moves_in_state(state, starts) if has_games(state) else (starts[0], [])
         return ShogiGame.from_moves(start, moves, move_limit=self.config.env.move_limit)
 
     # -- learning and looking ------------------------------------------------------------------
@@ -156,7 +160,7 @@ class Trainer:
         results = []
         for name in self.config.evaluation.opponents:
             me = PolicyPlayer(
-                self.agent.evaluate, self.run.name, seed, self.config.evaluation.temperature
+                self.agent.evaluate_average, self.run.name, seed, self.config.evaluation.temperature
             )
             opponent = OPPONENTS[name](seed + 1)
             results.append(
@@ -172,6 +176,7 @@ class Trainer:
             {
                 "agent": self.agent.state_dict(),
                 "shards": self.manager.shard_states(),
+                "acting": self.manager.acting_state(),
                 "progress": self.progress.state_dict(),
                 "config": to_yaml(self.config),
             }
@@ -179,18 +184,10 @@ class Trainer:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()` of a run with the same network and shards."""
-        shards, parallel = state["shards"], self.config.training.parallel
-        if len(shards) != parallel.num_workers:
-            raise ValueError(
-                f"the checkpoint has {len(shards)} shards, the settings want "
-                f"{parallel.num_workers}: training.parallel.num_workers cannot change on resume"
-            )
+        check_settings(self.config, state)
+        shards = state["shards"]
         self.agent.load_state_dict(state["agent"])
         self.manager.shutdown()
-        self._play_here(shards)
+        self._play_here(shards, state.get("acting"))
         self.live_games.go_on(shards)
-        games = parallel.num_envs_per_worker
-        for shard in shards:
-            if shard and len(shard["move_counts"]) != games:
-                raise ValueError(f"the state has {len(shard['move_counts'])} games, not {games}")
         self.progress.load_state_dict(state["progress"])

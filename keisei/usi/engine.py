@@ -17,16 +17,16 @@ from collections.abc import Callable
 
 from keisei import __version__
 from keisei.errors import KeiseiError
+from keisei.search import Thinker
 from keisei.shogi import ShogiGame
 from keisei.shogi.rules import MissingKingError
 from keisei.usi.options import engine_options
 from keisei.usi.protocol import Go, Position, UsiError, read_go, read_position, read_setoption
-from keisei.usi.thinking import Thinker, load_thinker
+from keisei.usi.thinking import Write, load_thinker, think
 
 log = logging.getLogger(__name__)
 
 Lines = queue.SimpleQueue[str | None]  # None: the input has ended
-Write = Callable[[str], None]
 
 
 class Engine:
@@ -38,7 +38,7 @@ class Engine:
         self._options = engine_options(model, nodes)
         self._thinker: Thinker | None = None
         self._loaded = ("", 0)  # model and threads that the thinker was asked for with
-        self._position: Position | None = Position()
+        self._game: ShogiGame | None = ShogiGame(move_limit=None)
         self._one_king = False  # the last position was refused because it is a problem of mate
         self._ahead: list[str | None] = []  # lines that came while thinking and must wait
         self._quit = False
@@ -110,15 +110,18 @@ class Engine:
         self._options.set(*read_setoption(words))
 
     def _usinewgame(self, words: list[str]) -> None:
-        self._position = Position()
+        self._game = ShogiGame(move_limit=None)
         if self._thinker:
             self._thinker.forget()
 
     def _set_position(self, words: list[str]) -> None:
         # After a position that cannot be read, no move would be right.
-        self._position, self._one_king = None, False
+        self._game, self._one_king = None, False
+        position = read_position(words)
         try:
-            self._position = read_position(words)
+            self._game = ShogiGame.from_moves(
+                position.start_sfen, position.moves, move_limit=None, check=True
+            )
         except MissingKingError:
             self._one_king = True
             raise
@@ -139,27 +142,23 @@ class Engine:
 
     def _answer(self, go: Go) -> str | None:
         """What to answer; None when there is nothing to say, but a GUI waits all the same."""
-        if self._position is None:
+        if self._game is None:
             self._say("no position to think about: the last one could not be read")
             return "notimplemented" if self._one_king and go.mate is not None else None
         try:
-            return self._think(self._position, go)
+            return self._think(self._game, go)
         except (EngineStartError, BrokenPipeError):  # no engine, or no listener
             raise
         except Exception as error:
-            log.exception("an error while thinking about %s", self._position)
+            position = Position(self._game.start_sfen, tuple(self._game.moves))
+            log.exception("an error while thinking about %s", position)
             self._say(f"an error while thinking: {error}")
-            if self._thinker:
-                self._thinker.forget()  # its tree may be half-changed
             return None
 
-    def _think(self, position: Position, go: Go) -> str:
-        # Boards stay in this thread; only text crosses.
-        game = ShogiGame.from_moves(position.start_sfen, position.moves, move_limit=None)
+    def _think(self, game: ShogiGame, go: Go) -> str:
         at_once = self._answer_without_thinking(game, go)
         if at_once is None:
-            thinker = self._load()
-            return thinker.think(position, game.turn, go, self._options, self._hear, self._write)
+            return think(self._load(), game, go, self._options, self._hear, self._write)
         if go.infinite or go.ponder:
             self._say(f"there is nothing to search; the answer will be {at_once}")
             self._wait_for_stop()

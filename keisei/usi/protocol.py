@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rsshogi.core import Move
-
 from keisei.errors import KeiseiError
+from keisei.search import Clock, Limit
 from keisei.shogi.actions import Turn
-from keisei.shogi.rules import START_SFEN, new_board
+from keisei.shogi.rules import START_SFEN
+
+UNLIMITED_NODES = 800  # for a `go` without any limit
 
 
 class UsiError(KeiseiError, ValueError):
@@ -35,7 +36,7 @@ class Position:
 
 
 def read_position(words: Sequence[str]) -> Position:
-    """The position of a `position` command's words; its moves must be legal.
+    """The position of a `position` command's words; whether its moves are legal is not checked.
 
     >>> read_position("startpos moves 7g7f 3c3d".split()).moves
     ('7g7f', '3c3d')
@@ -44,23 +45,10 @@ def read_position(words: Sequence[str]) -> Position:
     split = words.index("moves") if "moves" in words else len(words)
     start, moves = words[:split], words[split + 1 :]
     if start == ["startpos"]:
-        sfen = START_SFEN
-    elif start[:1] == ["sfen"] and len(start) in (4, 5):
-        sfen = " ".join(start[1:])
-    else:
-        raise UsiError(f"position {' '.join(words)[:80]!r}: it must begin with startpos or sfen")
-    board = new_board(sfen)
-    for number, usi in enumerate(moves, 1):
-        try:
-            move = Move.from_usi(usi)
-        except ValueError:
-            raise UsiError(f"move {number} of the position is not a move: {usi[:20]!r}") from None
-        if move not in board.legal_moves():
-            raise UsiError(
-                f"move {number} of the position is not legal: {usi} in {board.to_sfen()}"
-            )
-        board.apply_move(move)
-    return Position(sfen, tuple(moves))
+        return Position(moves=tuple(moves))
+    if start[:1] == ["sfen"] and len(start) in (4, 5):
+        return Position(" ".join(start[1:]), tuple(moves))
+    raise UsiError(f"position {' '.join(words)[:80]!r}: it must begin with startpos or sfen")
 
 
 @dataclass(frozen=True)
@@ -89,22 +77,27 @@ class Go:
         """Does time play no part in when it ends? Then the same is found every time."""
         return not (self.has_clock or self.infinite or self.ponder or self.mate is not None)
 
-    def seconds(self, turn: Turn, overhead: int) -> float | None:
-        """How long to think; None when the clock does not say. `overhead` is lost on the way.
+    def limit(self, side: Turn, nodes: int = 0, overhead: int = 0) -> Limit:
+        """When to stop thinking for a side.
 
-        >>> Go(byoyomi=1000).seconds("black", overhead=200)
+        `nodes` is what a GUI has set for every `go` that names none, `overhead` what is lost
+        between GUI and engine.
+
+        >>> Go(byoyomi=1000).limit("black", overhead=200).time
         0.8
         """
+        wanted = self.nodes or nodes or (UNLIMITED_NODES if self.by_nodes_alone else None)
+        if self.mate is not None:
+            return Limit(wanted, seconds=self.mate / 1000)
         if self.infinite or not self.has_clock:
-            return None
+            return Limit(wanted)
         if self.movetime is not None:
-            wanted = float(self.movetime)
+            times = (0, 0, self.movetime)
+        elif side == "black":
+            times = (self.btime or 0, self.binc, self.byoyomi)
         else:
-            left, gain = (self.btime, self.binc) if turn == "black" else (self.wtime, self.winc)
-            left = max(left or 0, 0)
-            # A game has some 60 moves of one side; later ones matter less.
-            wanted = left / 40 + gain + self.byoyomi
-        return max(wanted - overhead, 10) / 1000
+            times = (self.wtime or 0, self.winc, self.byoyomi)
+        return Limit(wanted, clock=Clock(*(time / 1000 for time in (*times, overhead))))
 
 
 _NUMBERS = ("btime", "wtime", "binc", "winc", "byoyomi", "movetime", "nodes")

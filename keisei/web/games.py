@@ -11,8 +11,8 @@ from typing import Any
 from keisei.errors import KeiseiError
 from keisei.shogi import IllegalActionError, ShogiGame
 from keisei.shogi.records import GameRecord, read_record, record_bytes
-from keisei.web.networks import Network, Networks, View, view_of
-from keisei.web.positions import replay
+from keisei.web.networks import Network, Networks, Observed, observe
+from keisei.web.positions import blacks_value, replay
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import GameDetail, GameList, GameRow
 from keisei.web.threads import NotFound, WebError
@@ -122,30 +122,30 @@ def values_of(network: Network, record: GameRecord) -> Values:
     """What the network thinks of each position, for Black; what takes too long is left out."""
     values: Values = [None] * (len(record.moves) + 1)
     end = time.monotonic() + VALUE_SECONDS
-    views = _views(record)
+    positions = _positions(record)
     # The ends and the middle first, so that a graph without the rest still shows the game.
-    order = sorted(range(len(views)), key=lambda ply: (ply % 8 != 0, ply % 2 != 0, ply))
+    order = sorted(range(len(positions)), key=lambda ply: (ply % 8 != 0, ply % 2 != 0, ply))
     for first in range(0, len(order), _BATCH):
         plies = order[first : first + _BATCH]
-        seen = network.look_at([views[ply] for ply in plies])
+        seen = network.look_at([positions[ply] for ply in plies])
         for ply, opinion in zip(plies, seen, strict=True):
-            values[ply] = round(opinion.value, 4)
+            values[ply] = blacks_value(opinion.score)
         if time.monotonic() > end:
             break
     return values
 
 
-def _views(record: GameRecord) -> list[View]:
+def _positions(record: GameRecord) -> list[Observed]:
     """The game before and after each of its moves, up to where our rules end it."""
     game = ShogiGame(record.start_sfen, move_limit=None)
-    views = [view_of(game)]
+    positions = [observe(game)]
     for usi in record.moves:
         try:
             game.push_usi(usi)
         except IllegalActionError:  # people play on where our rules end a game
             break
-        views.append(view_of(game))
-    return views
+        positions.append(observe(game))
+    return positions
 
 
 def _row(row: dict[str, Any]) -> GameRow:

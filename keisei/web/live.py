@@ -10,8 +10,8 @@ from typing import Any
 from keisei.errors import KeiseiError
 from keisei.shogi import ShogiGame
 from keisei.web.events import Messages
-from keisei.web.networks import Network, Networks, Opinion, view_of
-from keisei.web.positions import last_position, named_moves
+from keisei.web.networks import Network, Networks, Opinion, observe
+from keisei.web.positions import blacks_value, position_of, top_moves
 from keisei.web.runs import RunsFolder, Signature
 from keisei.web.schema import LiveGame, LiveUpdate, RunList
 from keisei.web.threads import Threads
@@ -64,16 +64,16 @@ class RunWatch:
     def _games(self) -> list[LiveGame]:
         with self._runs.reading(self._name) as reader:
             games = (reader.now("live games") if reader else None) or []
-            opinions = self._opinions(games)
-            return [_live_game(game, seen) for game, seen in zip(games, opinions, strict=True)]
+            boards = [ShogiGame.from_moves(game["start"], game["moves"]) for game in games]
+            opinions = self._opinions(boards)
+            return [_live_game(*one) for one in zip(games, boards, opinions, strict=True)]
 
-    def _opinions(self, games: list[dict[str, Any]]) -> list[Opinion | None]:
+    def _opinions(self, boards: list[ShogiGame]) -> list[Opinion | None]:
         """What the newest network thinks of the games; nothing, if it cannot be had."""
         self._renew_network()
         if self._network is None:
-            return [None] * len(games)
-        boards = [ShogiGame.from_moves(game["start"], game["moves"]) for game in games]
-        return [*self._network.look_at([view_of(board) for board in boards])]
+            return [None] * len(boards)
+        return [*self._network.look_at([observe(board) for board in boards])]
 
     def _renew_network(self) -> None:
         if time.monotonic() - self._network_since < NEW_NETWORK_EVERY:
@@ -86,16 +86,14 @@ class RunWatch:
                 self._network_path, self._network_since = path, time.monotonic()
 
 
-def _live_game(game: dict[str, Any], seen: Opinion | None) -> LiveGame:
-    start, moves = game["start"], game["moves"]
+def _live_game(game: dict[str, Any], board: ShogiGame, seen: Opinion | None) -> LiveGame:
     values = [(int(ply), float(value)) for ply, value in game["values"]]
-    top = [(move, round(chance, 4), None) for move, chance in seen.top] if seen else []
     if seen:
-        values.append((len(moves), round(seen.value, 3)))
+        values.append((len(board.moves), blacks_value(seen.score)))
     return LiveGame(
         game=game["game"],
-        position=last_position(start, moves),
-        move_number=len(moves),
-        top=named_moves(start, moves, top),
+        position=position_of(board),
+        move_number=len(board.moves),
+        top=top_moves(board, seen.top if seen else []),
         values=values,
     )

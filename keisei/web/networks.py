@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from keisei.errors import KeiseiError
 from keisei.processes.machine import cores
-from keisei.shogi import PolicyOutputMapper, ShogiGame
+from keisei.search import Candidate, Score
+from keisei.shogi import PolicyOutputMapper, Positions, ShogiGame
 from keisei.shogi.actions import Turn
 from keisei.shogi.features import SIDE, Observations
 
@@ -33,27 +34,28 @@ _MAPPER = PolicyOutputMapper()
 _Key = tuple[Path, int, int]  # a file with its time and size
 
 
-class View(NamedTuple):
+class Observed(NamedTuple):
     """A position as a network sees it; without a board, so that any thread may have it."""
 
     observation: Observations
     legal: npt.NDArray[np.int16]
-    result: float | None  # Black's, when the game is over
+    result: Score | None  # when the game is over
 
 
 class Opinion(NamedTuple):
-    """The likeliest moves (USI) with their probabilities, and the value for Black."""
+    """The likeliest moves, and how the position stands."""
 
-    top: list[tuple[str, float]]
-    value: float
+    top: list[Candidate]
+    score: Score
 
 
-def view_of(game: ShogiGame) -> View:
+def observe(game: ShogiGame) -> Observed:
     """The game's position."""
     result = None
     if game.outcome:
-        result = {"black": 1.0, "white": -1.0, None: 0.0}[game.outcome.winner]
-    return View(game.observation(), game.legal_actions().astype(np.int16), result)
+        winner = game.outcome.winner
+        result = Score(winner, 1.0) if winner else Score(game.turn, 0.0)
+    return Observed(game.observation(), game.legal_actions().astype(np.int16), result)
 
 
 class Network:
@@ -64,46 +66,33 @@ class Network:
         self._policy = trained.policy
         self._lock = threading.Lock()
 
-    def policy(
-        self,
-        observations: Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> Evaluation:
-        """What the network says of N positions: a `Policy`."""
+    def policy(self, positions: Positions) -> Evaluation:
+        """What the network says of positions: a `Policy`."""
         with self._lock:
-            return self._policy(observations, legal, offsets)
+            return self._policy(positions)
 
-    def look_at(self, views: Sequence[View]) -> list[Opinion]:
+    def look_at(self, observed: Sequence[Observed]) -> list[Opinion]:
         """What the network thinks of positions; of those where the game is over, the result."""
-        going = [view for view in views if view.result is None]
-        answers = iter(self._ask(going))
+        answers = iter(self._ask([one for one in observed if one.result is None]))
         return [
-            next(answers) if view.result is None else Opinion([], view.result) for view in views
+            next(answers) if one.result is None else Opinion([], one.result) for one in observed
         ]
 
-    def _ask(self, views: Sequence[View]) -> list[Opinion]:
-        if not views:
+    def _ask(self, observed: Sequence[Observed]) -> list[Opinion]:
+        if not observed:
             return []
-        offsets = np.concatenate([[0], np.cumsum([len(view.legal) for view in views])])
-        observations = np.stack([view.observation for view in views])
-        seen = self.policy(observations, np.concatenate([v.legal for v in views]), offsets)
+        positions = Positions.of([one.observation for one in observed], [o.legal for o in observed])
+        seen = self.policy(positions)
         probabilities = np.exp(seen.log_probs)
         answers = []
-        for row, view in enumerate(views):
-            turn: Turn = "white" if view.observation[SIDE] else "black"
-            own = probabilities[offsets[row] : offsets[row + 1]]
-            order = np.argsort(-own, kind="stable").tolist()
-            value = float(seen.values[row])
-            answers.append(
-                Opinion(
-                    [
-                        (_MAPPER.action_to_usi(int(view.legal[i]), turn), float(own[i]))
-                        for i in order[:TOP]
-                    ],
-                    value if turn == "black" else -value,
-                )
-            )
+        for row, one in enumerate(observed):
+            turn: Turn = "white" if one.observation[SIDE] else "black"
+            own = probabilities[positions.segment(row)]
+            top = [
+                Candidate(_MAPPER.action_to_usi(int(one.legal[i]), turn), float(own[i]))
+                for i in np.argsort(-own, kind="stable").tolist()[:TOP]
+            ]
+            answers.append(Opinion(top, Score(turn, float(seen.values[row]))))
         return answers
 
 

@@ -11,20 +11,27 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from keisei.models import SHIPPED, SHIPPED_PATH
+from keisei.search import Limit, Score, Thinker
 from keisei.shogi import IllegalActionError, Outcome, ShogiGame
 from keisei.shogi.actions import Turn
 from keisei.shogi.records import GameRecord, record_bytes
 from keisei.web.clock import Clock
-from keisei.web.networks import Network, Networks, view_of
-from keisei.web.positions import named_moves, other, playable, replay
+from keisei.web.networks import TOP, Network, Networks, Opinion, observe
+from keisei.web.positions import blacks_value, other, playable, replay, top_moves
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import Hint, NewGame, PlayedGame, PlayerList, PlayerRow, Result
-from keisei.web.thinking import THINK_SECONDS, advise, choose
 from keisei.web.threads import Busy, NotFound, WebError
 
 MAX_GAMES = 200  # each holds a network in memory, besides those of `Networks`
 FORGET_AFTER = 3600.0  # seconds without a request
 AGENT = "Keisei"
+THINK_SECONDS = 15.0  # for one move, at most
+HINT_NODES = 100  # at least
+HINT_SECONDS = 3.0
+# Trees are kept from move to move. A node takes up to 8 kB, so the tree of one game has at most
+# 80 MB, and all of them about 400 MB: beyond that, the games that have waited longest lose theirs.
+TREE_NODES = 10_000
+ALL_NODES = 50_000
 
 
 @dataclass
@@ -35,6 +42,7 @@ class _Game:
     settings: NewGame
     label: str
     network: Network  # kept: a training removes old checkpoints while they are played against
+    thinker: Thinker  # its trees have no boards: any thread may think next
     start: str
     moves: list[str] = field(default_factory=list)
     values: list[float | None] = field(default_factory=lambda: [None])
@@ -99,7 +107,8 @@ class Table:
         label, path = self._find_player(settings.player)
         start = playable(settings.start)
         network = self._networks.load(path)
-        game = _Game(secrets.token_urlsafe(12), settings, label, network, start)
+        thinker = Thinker(network.policy, most_nodes=TREE_NODES)
+        game = _Game(secrets.token_urlsafe(12), settings, label, network, thinker, start)
         if settings.clock and settings.clock.main + settings.clock.byoyomi > 0:
             game.clock = Clock(settings.clock)
         self._start_clock(game)
@@ -166,15 +175,33 @@ class Table:
             if game.clock:  # it moves well before its time is up
                 game.clock.start(game.turn)
                 seconds = min(seconds, max(game.clock.left(game.turn) / 10, 0.05))
-            choice = choose(
-                game.network, game.start, game.moves, game.settings.nodes, seconds, self._closing
-            )
-            game.values[-1] = round(choice.value, 4)
-            self._play(game, choice.move, None)
+            move, score = self._choose(game, seconds)
+            game.values[-1] = blacks_value(score)
+            self._play(game, move, None)
             if game.result is None:
-                value = game.network.look_at([view_of(game.board())])[0].value
-                game.values[-1] = round(value, 4)
+                game.values[-1] = blacks_value(_look(game).score)
             return _show(game)
+
+    def _choose(self, game: _Game, seconds: float) -> tuple[str, Score]:
+        """The agent's move, found by search or without nodes by the policy alone."""
+        if not game.settings.nodes:
+            opinion = _look(game)
+            return opinion.top[0].move, opinion.score
+        limit = Limit(game.settings.nodes, seconds, stop=self._closing)
+        report = game.thinker.think(game.board(), limit)
+        self._bound_trees()
+        return report.move, report.score
+
+    def _bound_trees(self) -> None:
+        """Make those forget who have not played for longest, until all trees fit into memory."""
+        with self._lock:
+            games = sorted(self._games.values(), key=lambda game: game.used, reverse=True)
+        nodes = 0
+        for game in games:
+            nodes += game.thinker.nodes
+            if nodes > ALL_NODES and game.lock.acquire(blocking=False):  # not one in use
+                game.thinker.forget()
+                game.lock.release()
 
     def undo(self, number: str) -> PlayedGame:
         """Take back to the human's previous turn."""
@@ -203,10 +230,12 @@ class Table:
         with self._using(number) as game:
             if not game.your_turn:
                 raise WebError(409, "no hint now: it is not your turn")
-            found, value = advise(
-                game.network, game.start, game.moves, game.settings.nodes, self._closing
-            )
-            return Hint(top=named_moves(game.start, game.moves, found), value=value)
+            board = game.board()
+            nodes = max(game.settings.nodes, HINT_NODES)
+            report = game.thinker.think(board, Limit(nodes, HINT_SECONDS, stop=self._closing))
+            self._bound_trees()
+            top = top_moves(board, game.thinker.candidates(TOP))
+            return Hint(top=top, value=blacks_value(report.score))
 
     def record(self, number: str, suffix: str) -> tuple[str, bytes]:
         """The game as a file of that suffix: its name and content."""
@@ -263,8 +292,13 @@ class Table:
     def _end(self, game: _Game, winner: Turn | None, reason: str) -> None:
         if game.clock:
             game.clock.stop()
+        game.thinker.forget()
         text = _result_text(game.settings.side, winner, reason)
         game.result = Result(winner=winner, reason=reason, text=text)
+
+
+def _look(game: _Game) -> Opinion:
+    return game.network.look_at([observe(game.board())])[0]
 
 
 def _side(game: _Game, move: int) -> Turn:

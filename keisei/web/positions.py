@@ -5,14 +5,13 @@ Every board is made and forgotten within one call, so that it never leaves its t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from rsshogi.core import Board, Move
-
+from keisei.search import Candidate, Score
 from keisei.shogi.actions import Turn
-from keisei.shogi.notation import japanese, western
-from keisei.shogi.rules import HANDICAPS, START_SFEN, new_board
+from keisei.shogi.notation import steps
+from keisei.shogi.rules import HANDICAPS, START_SFEN
 from keisei.shogi.shogi_game import ShogiGame
 from keisei.web.schema import Handicap, MoveText, Position, PositionAnswer, TopMove
 from keisei.web.threads import WebError
@@ -55,52 +54,46 @@ def start_sfen(start: str) -> str:
 
 
 def replay(start: str, moves: Iterable[str]) -> Replayed:
-    """All positions of a game, and its moves in both notations."""
-    board = new_board(start)
-    positions, texts = [_position(board, None)], []
-    for usi in moves:
-        move = Move.from_usi(usi)
-        texts.append(_text(board, move))
-        board.apply_move(move)
-        positions.append(_position(board, usi))
-    return Replayed(positions, texts)
+    """All positions of a game, and its moves in all notations."""
+    game = Replayed([], [])
+    last = None
+    for sfen, turn, in_check, move in steps(start, moves):
+        game.positions.append(Position(sfen=sfen, turn=turn, check=in_check, last=last))
+        if move:
+            game.moves.append(MoveText(**move._asdict()))
+            last = move.usi
+    return game
 
 
-def last_position(start: str, moves: Sequence[str]) -> Position:
-    """The position that the moves lead to."""
-    board = new_board(start)
-    for usi in moves:
-        board.apply_move(Move.from_usi(usi))
-    return _position(board, moves[-1] if moves else None)
+def position_of(game: ShogiGame) -> Position:
+    """Where a game stands."""
+    last = game.moves[-1] if game.moves else None
+    return Position(sfen=game.sfen(), turn=game.turn, check=game.in_check, last=last)
 
 
 def look_at(sfen: str) -> PositionAnswer:
     """A position by itself, and what is legal in it."""
-    board = new_board(sfen)
-    legal = [move.to_usi() for move in board.legal_moves()]
-    return PositionAnswer(position=_position(board, None), legal=legal)
+    game = ShogiGame(sfen)
+    return PositionAnswer(position=position_of(game), legal=game.legal_usi())
 
 
-def named_moves(
-    start: str, moves: Sequence[str], found: Iterable[tuple[str, float, float | None]]
-) -> list[TopMove]:
-    """Moves (USI, probability, value) of a game's last position, with their names."""
-    board = new_board(start)
-    for usi in moves:
-        board.apply_move(Move.from_usi(usi))
-    top = []
-    for usi, probability, value in found:
-        text = _text(board, Move.from_usi(usi))
-        top.append(
-            TopMove(
-                move=usi,
-                western=text.western,
-                japanese=text.japanese,
-                probability=probability,
-                value=value,
-            )
+def top_moves(game: ShogiGame, candidates: Iterable[Candidate]) -> list[TopMove]:
+    """Moves to consider in a game's position, with their names."""
+    return [
+        TopMove(
+            move=one.move,
+            western=game.name(one.move).western,
+            japanese=game.name(one.move).japanese,
+            probability=round(one.probability, 4),
+            value=one.score.value if one.score else None,
         )
-    return top
+        for one in candidates
+    ]
+
+
+def blacks_value(score: Score) -> float:
+    """What the page shows of a score."""
+    return round(score.seen_by("black").value, 4)
 
 
 def playable(start: str) -> str:
@@ -114,12 +107,3 @@ def playable(start: str) -> str:
 def other(side: Turn) -> Turn:
     """The opponent's side."""
     return "white" if side == "black" else "black"
-
-
-def _position(board: Board, last: str | None) -> Position:
-    turn: Turn = "black" if board.turn.is_black() else "white"
-    return Position(sfen=board.to_sfen(), turn=turn, check=board.is_in_check(), last=last)
-
-
-def _text(board: Board, move: Move) -> MoveText:
-    return MoveText(usi=move.to_usi(), western=western(board, move), japanese=japanese(board, move))

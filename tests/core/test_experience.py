@@ -33,7 +33,8 @@ def buffer(*rollouts):
 
 
 def assert_same(a, b):
-    for mine, other in zip(a, b, strict=True):
+    ours, others = ([*vars(x.positions).values(), *x[1:]] for x in (a, b))
+    for mine, other in zip(ours, others, strict=True):
         assert np.array_equal(mine, other)
 
 
@@ -43,7 +44,7 @@ def test_a_recorded_step_names_its_action_among_its_legal_actions(agent):
     batch = held.get_batch()
     assert len(held) == len(batch.actions) == 3 * 20 + 2 * 20
     for i, action in enumerate(batch.actions):
-        assert action in batch.legal[batch.offsets[i] : batch.offsets[i + 1]]
+        assert action in batch.positions.legal[batch.positions.segment(i)]
 
 
 def test_single_moves_are_not_left_out_of_what_other_buffers_get(agent):
@@ -59,7 +60,7 @@ def test_single_moves_are_not_left_out_of_what_other_buffers_get(agent):
 
 
 def name(batch, i):
-    return batch.observations[i].tobytes() + batch.log_probs[i].tobytes()
+    return batch.positions.observations[i].tobytes() + batch.log_probs[i].tobytes()
 
 
 def test_minibatches_hold_every_step_once_with_its_own_legal_actions(agent):
@@ -71,8 +72,8 @@ def test_minibatches_hold_every_step_once_with_its_own_legal_actions(agent):
     for batch in held.minibatches(16, np.random.default_rng(0)):
         for j in range(len(batch.actions)):
             i = keys[name(batch, j)]
-            mine = batch.legal[batch.offsets[j] : batch.offsets[j + 1]]
-            assert np.array_equal(mine, every.legal[every.offsets[i] : every.offsets[i + 1]])
+            mine = batch.positions.legal[batch.positions.segment(j)]
+            assert np.array_equal(mine, every.positions.legal[every.positions.segment(i)])
             assert batch.actions[j] == every.actions[i]
             seen += 1
     assert seen == len(held)
@@ -175,3 +176,32 @@ def test_an_action_without_probability_is_never_drawn():
     log_probs = np.array([-np.inf, 0.0, -np.inf], np.float32)
     for u in (0.0, 0.5, np.nextafter(1, 0)):
         assert sample(log_probs, np.array([0, 3]), np.array([u])).tolist() == [1]
+
+
+def test_advantages_end_at_the_seam_between_two_workers_of_equal_size(agent):
+    first, second = collect(agent), collect(agent, index=1)
+    for number, rollout in enumerate((first, second)):  # a fresh network gives the same everywhere
+        rollout.values[:] = np.random.default_rng(number).uniform(-1, 1, rollout.values.shape)
+        rollout.last_values[:] = number
+    apart = [buffer(first), buffer(second)]
+    together = buffer(first, second)
+    for held in (*apart, together):
+        held.compute_advantages_and_returns()
+    for name in ("advantages", "returns"):
+        alone = [getattr(held.get_batch(), name) for held in apart]
+        np.testing.assert_array_equal(getattr(together.get_batch(), name), np.concatenate(alone))
+
+
+def test_values_and_last_values_are_those_of_their_own_game(agent):
+    seen, rng = [], np.random.default_rng(1)
+
+    def policy(*positions):  # a fresh network gives the same everywhere
+        values = rng.uniform(-1, 1, 3).astype(np.float32)
+        seen.append(agent.evaluate(*positions)._replace(values=values))
+        return seen[-1]
+
+    rollout = empty_rollout(9, 3)
+    SelfPlayShard(3, 1, move_limit=12).collect(policy, rollout, version=5)
+    np.testing.assert_array_equal(rollout.values, [one.values for one in seen[:-1]])
+    np.testing.assert_array_equal(rollout.last_values, seen[-1].values)
+    assert len(set(rollout.last_values.tolist())) == 3

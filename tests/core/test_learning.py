@@ -10,7 +10,7 @@ from keisei.core.policy import best
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.rollout import empty_rollout
 from keisei.selfplay.shard import SelfPlayShard
-from keisei.shogi import ShogiGame, VectorShogi
+from keisei.shogi import Positions, ShogiGame, VectorShogi
 from keisei.shogi.material import material
 
 
@@ -54,9 +54,9 @@ def accuracy(agent: PPOAgent, answers: dict[str, set[int]]) -> float:
     hits = 0
     for sfen, right in answers.items():
         game = ShogiGame(sfen)
-        legal = game.legal_actions().astype(np.int16)
-        seen = agent.evaluate(game.observation()[None], legal, np.array([0, len(legal)]))
-        hits += int(legal[best(seen.log_probs, np.array([0, len(legal)]))[0]]) in right
+        positions = Positions.of([game.observation()], [game.legal_actions()])
+        at = best(agent.evaluate(positions).log_probs, positions.offsets)[0]
+        hits += int(positions.legal[at]) in right
     return hits / len(answers)
 
 

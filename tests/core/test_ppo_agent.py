@@ -139,3 +139,20 @@ def test_a_diverged_network_is_named_and_not_saved_over():
         agent.network.stem.weight.fill_(float("nan"))
     with pytest.raises(DivergedError, match="diverged"):
         agent.learn(buffer)
+
+
+def test_the_entropy_bonus_keeps_the_policy_open():
+    entropies = []
+    for bonus in (0, 1):
+        size = ["model.depth=1", "model.width=16", "training.minibatch_size=8"]
+        free = ["training.target_kl=0", "training.value_loss_coeff=0"]
+        config = load_config(overrides=[*size, *free, f"training.entropy_coef={bonus}"])
+        agent = PPOAgent(config, "cpu")
+        with torch.no_grad():  # a fresh policy is as open as can be
+            generator = torch.Generator().manual_seed(1)
+            for weight in agent.network.parameters():
+                weight.add_(torch.randn(weight.shape, generator=generator) * 0.3)
+        buffer = filled(agent)
+        before, after = (agent.learn(buffer)["entropy"] for _ in range(2))
+        entropies.append(after - before)
+    assert entropies[1] > max(entropies[0], 0)

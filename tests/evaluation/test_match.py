@@ -13,12 +13,24 @@ MATE_IN_ONE = "4k4/9/4G4/9/9/9/9/9/4K4 b G 1"
 def prefers(action):
     """A policy that finds one action a thousand times as likely as each other."""
 
-    def policy(observations, legal, offsets):
-        scores = np.where(legal == action, np.float32(7), np.float32(0))
-        values = np.zeros(len(offsets) - 1, np.float32)
-        return Evaluation(segment_log_softmax(scores, offsets), values)
+    def policy(positions):
+        scores = np.where(positions.legal == action, np.float32(7), np.float32(0))
+        values = np.zeros(len(positions), np.float32)
+        return Evaluation(segment_log_softmax(scores, positions.offsets), values)
 
     return policy
+
+
+def test_a_row_whose_game_has_ended_plays_the_next_one_until_all_are_played():
+    openings = [["7g7f"], ["2g2f"], ["5g5f"]]
+    match = play_match(
+        GreedyPlayer(1), RandomPlayer(2), 12, seed=3, openings=openings, first_number=4, at_once=4
+    )
+    assert sorted(game.number for game in match.games) == list(range(4, 16))
+    assert match.played == match.different_games == 12
+    for game in match.games:
+        assert game.first_is_black == (game.number % 2 == 0)
+        assert game.moves[0] == openings[game.number // 2 % 3][0]
 
 
 def test_who_mates_wins_with_black_and_the_other_wins_with_black_too():
@@ -49,15 +61,14 @@ def test_taking_material_beats_random_moves():
 
 def test_greedy_takes_the_most_valuable_piece():
     game = ShogiGame("4k4/9/9/9/3r1p3/4S4/9/9/4K4 b - 1")
-    legal = game.legal_actions().astype(np.int16)
-    turns = Turns(game.observation()[None], legal, np.array([0, len(legal)]))
+    turns = Turns.of([game.observation()], [game.legal_actions()])
     at = GreedyPlayer(1).choose(turns)[0]
-    assert PolicyOutputMapper().action_to_usi(int(legal[at]), "black") == "5f6e"
+    assert PolicyOutputMapper().action_to_usi(int(turns.legal[at]), "black") == "5f6e"
 
 
 @pytest.mark.parametrize(("temperature", "least"), [(0.0, 1.0), (0.5, 0.99), (1.0, 0.9)])
 def test_a_lower_temperature_follows_the_likeliest_move_more_closely(temperature, least):
     player = PolicyPlayer(prefers(3), "p", seed=1, temperature=temperature)
-    legal, offsets = np.tile(np.arange(5, dtype=np.int16), 400), np.arange(0, 2001, 5)
-    chosen = legal[player.choose(Turns(np.zeros((400, 100), np.uint8), legal, offsets))]
+    turns = Turns.of(np.zeros((400, 100), np.uint8), [np.arange(5)] * 400)
+    chosen = turns.legal[player.choose(turns)]
     assert (chosen == 3).mean() >= least

@@ -26,6 +26,7 @@ from keisei.evaluation.players import (
 from keisei.evaluation.statistics import Sprt
 from keisei.evaluation.usi_player import UsiPlayer
 from keisei.processes.pool import Pool
+from keisei.search import Limit
 from keisei.shogi import ShogiGame, VectorShogi
 from keisei.shogi.features import REPETITIONS
 from keisei.shogi.records import read_record
@@ -99,7 +100,7 @@ def test_a_policy_is_less_sure_of_its_best_move_where_the_position_has_stood_bef
 
 
 def test_search_beats_random_moves_even_without_a_network():
-    searcher = SearchPlayer(by_material, "search", nodes=60)
+    searcher = SearchPlayer(by_material, "search", Limit(60))
     result = play_match(searcher, RandomPlayer(1), 4, seed=1, openings=load_openings())
     assert result.wins == 4
 

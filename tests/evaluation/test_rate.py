@@ -43,10 +43,10 @@ def simulated_pool(rng, misfit=0.0):
     """Players' names are their strengths; results stray from them by `misfit` Elo."""
     strays = {}
 
-    def play(first, second, settings, begin):
+    def play(first, second, settings, begin, games):
         stray = strays.setdefault((first, second), misfit * rng.standard_normal())
         gap = float(first) - float(second) + stray
-        return Simulated(simulate_pairs(rng, gap, settings.batch // 2))
+        return Simulated(simulate_pairs(rng, gap, games // 2))
 
     return Pool(play)
 

@@ -36,9 +36,7 @@ def test_a_rollout_was_played_from_end_to_end_by_the_weights_of_its_version(setu
 
 def assert_played_by(network, weights, rollout):
     network.load_state_dict(weights[rollout.version])
-    seen = evaluate(
-        network, rollout.observations.reshape(-1, 100), rollout.legal, rollout.legal_offsets
-    )
+    seen = evaluate(network, rollout.positions)
     np.testing.assert_allclose(seen.values, rollout.values.ravel(), atol=1e-5)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from keisei.processes import line
 from keisei.processes.nursery import Nursery
-from keisei.training.parallel import ParallelError, ParallelManager
+from keisei.training.parallel import ParallelError, ParallelManager, SerialManager
 
 from .conftest import (
     are_gone,
@@ -55,6 +55,81 @@ def test_a_worker_killed_while_nobody_collects_is_back_by_itself(setup):
                 pids(manager).get(1, before[1]) != before[1] and manager._supervisor.all_ready()
             ),
         )
+
+
+def kill_while_playing(manager, how):
+    """Kill the first worker in the middle of a rollout, and wait until another is there."""
+    lines = manager._supervisor.communicator.lines
+    begin(manager)
+    wait_for(manager, lambda: 0 in lines and lines[0].slots)
+    killed = lines[0].process.pid
+    os.kill(killed, how)
+    wait_for(manager, lambda: 0 in lines and lines[0].process.pid != killed and lines[0].ready)
+
+
+def test_games_go_on_however_often_their_worker_is_killed_while_it_plays_them(setup):
+    config, agent = setup("num_workers=2", "rollout_length=512", "worker_timeout=1")
+    (expected,) = serial_rounds(config, agent, 1)
+    with ParallelManager(config, agent) as manager:
+        for how in (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP, signal.SIGSTOP):
+            kill_while_playing(manager, how)
+        for one, two in zip(expected, manager.collect_experiences(), strict=True):
+            assert_same_bytes(one, two)
+        assert manager.get_statistics()["restarts"] >= 5
+
+
+def test_games_in_which_a_worker_crashes_twice_are_given_up_and_never_come_back(setup):
+    config, agent = setup("rollout_length=512")
+    states, seen = (), set()
+    for incarnation in (1, 2):
+        manager = ParallelManager(config, agent)
+        manager.start_workers(states)
+        for _ in range(2):
+            kill_while_playing(manager, signal.SIGSEGV)
+        states = manager.shard_states()  # as a checkpoint has them
+        manager.shutdown()
+        assert states == [{"incarnation": incarnation}]
+    for incarnation in range(3):
+        manager = SerialManager(config, agent)
+        manager.start_workers([{"incarnation": incarnation}])
+        seen.add(manager.collect_experiences()[0].actions.tobytes())
+        assert manager.shard_states()[0]["incarnation"] == incarnation
+    assert len(seen) == 3
+
+
+def test_workers_may_be_killed_while_they_start_again_and_again(setup):
+    config, agent = setup()
+    with ParallelManager(config, agent) as manager:
+        supervisor, killed = manager._supervisor, set()
+        os.kill(pids(manager)[0], signal.SIGKILL)
+        while len(killed) < 5:
+            with supervisor.changed:
+                supervisor.changed.wait(timeout=10)
+                line = supervisor.communicator.lines.get(0)
+                if line and not line.ready and line.process.pid not in killed:
+                    os.kill(line.process.pid, signal.SIGKILL)
+                    killed.add(line.process.pid)
+                elif line and line.ready:  # it was quicker
+                    os.kill(line.process.pid, signal.SIGKILL)
+        assert len(manager.collect_experiences()) == 1
+
+
+def test_a_worker_that_is_halted_while_it_starts_is_replaced_after_the_timeout(setup):
+    config, agent = setup("worker_timeout=1")
+    with ParallelManager(config, agent) as manager:
+        supervisor = manager._supervisor
+        lines, halted = supervisor.communicator.lines, None
+        os.kill(pids(manager)[0], signal.SIGKILL)
+        while halted is None:
+            with supervisor.changed:
+                supervisor.changed.wait(timeout=10)
+                if 0 in lines and not lines[0].ready:
+                    halted = lines[0].process.pid
+                    os.kill(halted, signal.SIGSTOP)
+                elif 0 in lines:
+                    os.kill(lines[0].process.pid, signal.SIGKILL)
+        assert len(manager.collect_experiences(timeout=60)) == 1
+        assert are_gone([halted])
 
 
 def test_who_takes_the_place_of_a_paused_worker_is_paused_too(setup):

@@ -34,7 +34,7 @@ def test_shares_of_the_workers_have_opponents_and_only_the_learners_moves_are_le
         buffer.compute_advantages_and_returns()
         batch = buffer.get_batch()
         assert len(batch.actions) == len(buffer) == 64 + against.learned.sum()
-        seen = evaluate(agent.network, batch.observations, batch.legal, batch.offsets)
+        seen = evaluate(agent.network, batch.positions)
         np.testing.assert_allclose(seen.values, batch.values, atol=1e-5)
         manager.collect_experiences()
         scores = manager.opponent_scores["random"]
@@ -46,9 +46,7 @@ def test_the_learners_log_probs_are_its_own_and_what_the_opponent_does_counts_fo
     config, agent = make()
     shard, rollout = make_shard(config, 0), new_rollout(config)
     shard.collect(agent.evaluate, rollout, 0, uniform)
-    seen = evaluate(
-        agent.network, rollout.observations.reshape(-1, 100), rollout.legal, rollout.legal_offsets
-    )
+    seen = evaluate(agent.network, rollout.positions)
     advantages, _ = zero_sum_gae(
         rollout.rewards, rollout.values, rollout.dones, rollout.last_values, 1.0, 0.9
     )
@@ -72,8 +70,8 @@ def test_past_opponents_are_checkpoints_of_the_run_and_before_the_first_the_lear
     path = store.save(1, {"agent": agent.state_dict()})
     policy = opponent.policy(1)
     shard = make_shard(config, 0)
-    positions = shard.games.observations, *shard.games.legal_actions()
-    np.testing.assert_array_equal(policy(*positions).values, agent.evaluate(*positions).values)
+    positions = shard.games.positions
+    np.testing.assert_array_equal(policy(positions).values, agent.evaluate(positions).values)
     path.write_bytes(b"broken")
     assert Opponent(config, 0, tmp_path).policy(1) is None
     assert opponent.policy(2) is policy  # what it has loaded stays good
@@ -120,3 +118,14 @@ def test_games_from_before_there_were_opponents_can_be_gone_on_with():
     shard = make_shard(config, 0)
     shard.load_state_dict(state)
     assert shard.state_dict()["sides"].tolist() == [0, 1, 0, 1]
+
+
+def test_the_opponents_moves_are_drawn_from_its_own_policy():
+    config, agent = make()
+    shard, rollout = make_shard(config, 0), new_rollout(config)
+    shard.collect(agent.evaluate, rollout, 0, uniform)
+    counts = np.diff(rollout.legal_offsets).reshape(rollout.actions.shape)
+    theirs = ~rollout.learned
+    assert 0 < theirs.sum() < theirs.size
+    np.testing.assert_allclose(rollout.log_probs[theirs], -np.log(counts[theirs]), rtol=1e-6)
+    assert not np.allclose(rollout.log_probs[~theirs], -np.log(counts[~theirs]), rtol=1e-6)

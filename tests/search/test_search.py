@@ -3,9 +3,9 @@ import pytest
 from rsshogi.core import Board
 
 from keisei.config_schema import AppConfig
-from keisei.core.policy import Evaluation
+from keisei.core.policy import uniform
 from keisei.core.ppo_agent import PPOAgent
-from keisei.search import Search, SearchSettings, Tree
+from keisei.search import Limit, Score, Search, SearchSettings, Tree
 from keisei.shogi import PolicyOutputMapper, ShogiGame, VectorShogi
 from keisei.shogi.material import material
 from keisei.shogi.rules import START_SFEN
@@ -16,11 +16,10 @@ MATE_IN_THREE = (  # 8h7h 6i5i G*5h
 ENTERED = "+R+R+B+BGGGGK/PPPPPPP2/9/9/9/9/9/9/k8 w 2S10P2s2n2l 1"  # Black declares next
 
 
-def by_material(observations, legal, offsets):
+def by_material(positions):
     """All moves alike, and who has more stands better: a policy without a network."""
-    counts = np.diff(offsets)
-    log_probs = np.repeat(-np.log(counts), counts).astype(np.float32)
-    return Evaluation(log_probs, np.tanh(material(observations) / 10).astype(np.float32))
+    values = np.tanh(material(positions.observations) / 10).astype(np.float32)
+    return uniform(positions)._replace(values=values)
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +27,13 @@ def network():
     return PPOAgent(AppConfig(), "cpu").evaluate
 
 
+def tree_of(sfen=START_SFEN, moves=()):
+    return Tree(ShogiGame.from_moves(sfen, moves, move_limit=None))
+
+
 def searched(policy, sfen=START_SFEN, moves=(), nodes=400, **settings):
-    search, tree = Search(policy, SearchSettings(**settings)), Tree(sfen, moves)
-    search.run([tree], nodes)
+    search, tree = Search(policy, SearchSettings(**settings)), tree_of(sfen, moves)
+    search.run([tree], Limit(nodes))
     return search.report(tree), tree
 
 
@@ -76,18 +79,18 @@ def test_every_visit_is_counted_once_on_its_way_up():
 def test_the_search_takes_a_rook_that_is_given_away():
     report, _ = searched(by_material, "4k4/9/9/9/4r4/4S4/9/9/4K4 b - 1", nodes=200)
     assert report.move == "5f5e"
-    assert report.value > 0
+    assert report.score.value > 0
 
 
 def test_a_mate_in_one_is_found_without_a_visit():
     report, tree = searched(by_material, "4k4/9/4G4/9/9/9/9/9/4K4 b G 1", nodes=100)
-    assert (report.move, report.mate, report.value) == ("G*5b", 1, 1.0)
+    assert (report.move, report.score) == ("G*5b", Score("black", 1.0, mate=1))
     assert tree.root.visits == 0
 
 
 def test_a_mate_in_three_is_proven_and_shown_to_its_end():
     report, _ = searched(by_material, MATE_IN_THREE, nodes=20_000)
-    assert report.mate == 3
+    assert report.score == Score("white", 1.0, mate=3)
     game = ShogiGame(MATE_IN_THREE)
     for usi in report.line:
         game.push_usi(usi)
@@ -98,8 +101,7 @@ def test_who_is_mated_whatever_it_plays_is_told_so():
     game = ShogiGame(MATE_IN_THREE)
     game.push_usi(searched(by_material, MATE_IN_THREE, nodes=20_000)[0].move)
     report, _ = searched(by_material, game.sfen(), nodes=20_000)
-    assert report.mate == -2
-    assert report.value == -1.0
+    assert report.score == Score("black", -1.0, mate=-2)
 
 
 def test_the_mate_finder_names_legal_moves_that_mate():
@@ -138,7 +140,7 @@ def test_the_fourth_occurrence_wins_for_who_was_in_check_all_the_time():
     start = "k8/9/9/9/9/9/9/9/K7R b - 1"
     around = ["9a9b", "1a1b", "9b9a", "1b1a"]  # Black checks with every move
     report, _ = searched(by_material, start, ["1i1a", *around * 3], nodes=300)
-    assert (report.move, report.mate) == ("9a9b", 1)
+    assert (report.move, report.score.mate) == ("9a9b", 1)
 
 
 def test_a_declaration_wins_in_the_tree():
@@ -158,25 +160,27 @@ def test_the_same_seed_gives_the_same_search_and_noise_is_there_only_when_asked_
 
 
 def test_the_tree_below_the_moves_that_were_played_is_kept():
-    search, tree = Search(by_material), Tree(START_SFEN)
-    search.run([tree], 600)
+    search, tree = Search(by_material), tree_of()
+    search.run([tree], Limit(600))
     line = search.report(tree).line[:2]
     expected = tree.root.children[tree.root.best()]
     expected = expected.children[expected.best()]
-    tree.set_position(START_SFEN, line)
+    game = ShogiGame.from_moves(START_SFEN, line, move_limit=None)
+    tree.set_position(game)
     assert tree.root is expected
     before = tree.root.visits
-    search.run([tree], 100)
-    assert tree.root.visits == before + 100
-    game = ShogiGame.from_moves(START_SFEN, line)
-    assert search.report(tree).move in game.legal_usi()
+    search.run([tree], Limit(100))
+    report = search.report(tree)
+    assert (report.visits, report.nodes) == (before + 100, 100)
+    assert report.move in game.legal_usi()
 
 
 def test_another_game_starts_a_new_tree():
-    search, tree = Search(by_material), Tree(START_SFEN, ["7g7f"])
-    search.run([tree], 50)
-    tree.set_position(START_SFEN, ["2g2f"])
-    assert tree.root.visits == 0
+    search, tree = Search(by_material), tree_of(moves=["7g7f"])
+    for other in (["2g2f"], []):  # another line, and a move taken back
+        search.run([tree], Limit(50))
+        tree.set_position(ShogiGame.from_moves(START_SFEN, other, move_limit=None))
+        assert tree.root.visits == 0
 
 
 def test_trees_that_are_searched_together_find_what_each_finds_alone():
@@ -184,21 +188,21 @@ def test_trees_that_are_searched_together_find_what_each_finds_alone():
     for _ in range(30):
         games.step(games.random_actions())
     histories = [games.moves_of(index) for index in range(6)]
-    search, trees = Search(by_material), [Tree(*history) for history in histories]
-    search.run(trees, 150)
+    search, trees = Search(by_material), [tree_of(*history) for history in histories]
+    search.run(trees, Limit(150))
     for tree, history in zip(trees, histories, strict=True):
-        alone = Tree(*history)
-        Search(by_material).run([alone], 150)
+        alone = tree_of(*history)
+        Search(by_material).run([alone], Limit(150))
         assert Search(by_material).report(alone) == search.report(tree)
 
 
 def test_a_search_ends_when_it_is_told_to():
-    search, tree = Search(by_material), Tree(START_SFEN)
+    search, tree = Search(by_material), tree_of()
     asked = []
-    search.run([tree], stop=lambda: len(asked) == 3 or asked.append(1))
+    search.run([tree], Limit(stop=lambda: len(asked) == 3 or asked.append(1)))
     assert tree.root.visits <= 4 * search.settings.leaves
-    with pytest.raises(ValueError, match="never ends"):
-        search.run([tree])
+    with pytest.raises(ValueError, match="never end"):
+        search.run([tree], Limit())
 
 
 def test_moves_of_the_report_are_legal_for_both_colours(network):

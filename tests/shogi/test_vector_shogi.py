@@ -1,8 +1,17 @@
 import numpy as np
 import pytest
 
-from keisei.shogi import NUM_ACTIONS, IllegalActionError, ShogiGame, VectorShogi, planes
+from keisei.shogi import (
+    HANDICAPS,
+    NUM_ACTIONS,
+    IllegalActionError,
+    ShogiGame,
+    VectorShogi,
+    planes,
+)
 from keisei.shogi.features import SIDE
+from keisei.shogi.rules import START_SFEN
+from keisei.shogi.vector_shogi import moves_in_state
 
 MATE_IN_ONE = "4k4/9/4G4/9/9/9/9/9/4K4 b G 1"
 
@@ -179,3 +188,23 @@ def test_play_goes_on_exactly_from_a_saved_state():
 def test_settings_that_make_no_sense_are_refused(settings, says):
     with pytest.raises(ValueError, match=says):
         VectorShogi(**settings)
+
+
+def test_the_state_of_an_old_checkpoint_which_has_moves_as_bits_goes_on_exactly():
+    old = {
+        "starts": np.array([1, 0]),
+        "move_counts": np.array([6, 6], np.int32),
+        "history": np.array(
+            [[8265, 2100, 2332, 6699, 4645, 5417], [2055, 6064, 948, 5815, 10319, 3475]], np.uint16
+        ),
+        "streams": np.array([9469514859118785287, 5717551849591673366], np.uint64),
+    }
+    games = VectorShogi(2, seed=5, start_sfens=[START_SFEN, HANDICAPS["lance"]])
+    first = moves_in_state(old, games.start_sfens)
+    assert first == (HANDICAPS["lance"], ["8b9b", "2h6h", "3a4b", "6h5h", "5a5b", "5g5f"])
+    games.load_state_dict(old)
+    assert games.moves_of(0) == first
+    assert "history" not in games.state_dict()
+    played(games, 3)
+    assert games.moves_of(0)[1][-3:] == ["4a3a", "2g2f", "2c2d"]
+    assert games.moves_of(1)[1][-3:] == ["6h5h", "4c4d", "3i4h"]

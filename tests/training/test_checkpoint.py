@@ -370,3 +370,17 @@ def test_a_file_above_the_limit_is_not_read(tmp_path):
     assert load_checkpoint(tmp_path / "a.pt", size)
     with pytest.raises(CheckpointError, match=f"it has more than {size - 1:,} bytes"):
         load_checkpoint(tmp_path / "a.pt", size - 1)
+
+
+def test_a_checkpoint_and_its_name_in_the_folder_are_synced(tmp_path, monkeypatch):
+    synced, fsync = [], os.fsync
+
+    def watched(descriptor):
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    path = CheckpointStore(tmp_path).save(7, STATE)
+    data, folder = synced
+    assert Path(data).name.startswith(f".{path.name}.")  # written aside
+    assert Path(folder) == tmp_path

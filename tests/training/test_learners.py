@@ -11,13 +11,11 @@ from keisei.config_schema import LEARNERS, load_config
 from keisei.core import rollout as rollouts
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.learner import Learner
-from keisei.core.policy import segment_rows
 from keisei.runs.run import Run
 from keisei.settings import ConfigError, to_yaml
-from keisei.shogi import features
 from keisei.training.parallel.slots import slot_layout
 from keisei.training.trainer import Trainer
-from tests.training.conftest import assert_same_state, options
+from tests.training.conftest import assert_same, assert_same_state, options
 
 
 class Reinforce(Learner):
@@ -29,12 +27,13 @@ class Reinforce(Learner):
             buffer.add_batch(rollout)
         buffer.compute_advantages_and_returns()
         batch = buffer.get_batch()
-        rows = torch.from_numpy(segment_rows(batch.offsets))
-        policy, _ = self.network(torch.from_numpy(features.planes(batch.observations)))
-        legal = torch.from_numpy(batch.legal.astype(np.int64))
+        positions = batch.positions
+        rows = torch.from_numpy(positions.rows())
+        policy, _ = self.network(self.network.planes(positions.observations))
+        legal = torch.from_numpy(positions.legal.astype(np.int64))
         chances = self.network.scores(policy, rows, legal).exp()
         total = torch.zeros(len(batch.actions)).index_add(0, rows, chances)
-        played = np.flatnonzero(batch.legal == batch.actions[rows.numpy()])
+        played = np.flatnonzero(positions.legal == batch.actions[rows.numpy()])
         loss = -((chances[played] / total).log() * torch.from_numpy(batch.returns)).mean()
         self.network.zero_grad()
         loss.backward()
@@ -51,32 +50,47 @@ def reinforce(monkeypatch):
     monkeypatch.setitem(LEARNERS, "reinforce", f"{__name__}:Reinforce")
 
 
-def trainer_of(folder, *overrides):
-    config = load_config(overrides=options("training.algorithm=reinforce", *overrides)[1::2])
+def trainer_of(folder, algorithm, *overrides):
+    config = load_config(overrides=options(f"training.algorithm={algorithm}", *overrides)[1::2])
     return Trainer(config, Run.create(folder, None, to_yaml(config)))
 
 
-def test_another_learner_trains_and_goes_on_in_one_process_and_with_workers(reinforce, tmp_path):
+@pytest.mark.parametrize("algorithm", ["gumbel", "reinforce"])
+def test_another_learner_trains_and_goes_on_in_one_process_and_with_workers(
+    reinforce, tmp_path, algorithm
+):
+    more = ["training.average=0.5"] if algorithm == "gumbel" else []
     states = []
     for enabled in ("false", "true"):
-        trainer = trainer_of(tmp_path, f"training.parallel.enabled={enabled}")
+        trainer = trainer_of(tmp_path, algorithm, f"training.parallel.enabled={enabled}", *more)
         trainer.start_workers()
         trainer.update()
         half = trainer.state_dict()
         trainer.update()
         trainer.stop_workers()
-        assert type(trainer.agent) is Reinforce
         assert trainer.progress.metrics["policy_loss"] != 0
         states.append(trainer.state_dict())
     assert_same_state(*states)
-    resumed = trainer_of(tmp_path)
+    resumed = trainer_of(tmp_path, algorithm, *more)
     resumed.load_state_dict(half)
     resumed.update()
     assert_same_state(resumed.state_dict(), states[0])
 
 
+def test_a_run_changes_from_ppo_to_search_and_goes_on_with_its_weights_and_games(tmp_path):
+    first = trainer_of(tmp_path, "ppo", "training.parallel.enabled=false")
+    first.update()
+    state = first.state_dict()
+    second = trainer_of(tmp_path, "gumbel", "training.average=0.9")
+    second.load_state_dict(state)
+    assert_same(second.agent.network.state_dict(), first.agent.network.state_dict())
+    second.update()
+    assert second.progress.metrics["search_kl"] > 0
+    assert second.progress.updates == 2
+
+
 def test_a_learner_that_nobody_has_written_is_refused_by_name():
-    with pytest.raises(ConfigError, match="choose ppo, not 'alchemy'"):
+    with pytest.raises(ConfigError, match="choose ppo or gumbel, not 'alchemy'"):
         load_config(overrides=["training.algorithm=alchemy"])
 
 

@@ -59,27 +59,28 @@ def test_in_async_mode_everybody_plays_and_the_first_who_are_ready_are_enough():
 
 def test_games_in_which_a_worker_fails_twice_in_a_row_are_given_up():
     policy = FailurePolicy(max_restarts=9)
-    fails = [policy.failed(0, "worker", "SIGKILL", was_playing=True) for _ in range(2)]
+    fails = [policy.failed(0, "worker", "SIGKILL", blames_games=True) for _ in range(2)]
     assert fails == [False, True]
-    assert policy.incarnations == {0: 1}
     policy = FailurePolicy(max_restarts=9)
     for _ in range(3):
-        assert not policy.failed(0, "worker", "SIGKILL", was_playing=True)
+        assert not policy.failed(0, "worker", "SIGKILL", blames_games=True)
         policy.finished(0)
 
 
-def test_games_are_not_to_blame_for_the_end_of_a_worker_that_was_idle():
+def test_failures_that_games_are_not_to_blame_for_count_only_as_restarts():
     policy = FailurePolicy(max_restarts=9)
-    assert not any(policy.failed(0, "worker", "SIGKILL", was_playing=False) for _ in range(5))
-    assert not policy.incarnations[0]
+    policy.failed(0, "worker", "SIGSEGV", blames_games=True)
+    assert not any(policy.failed(0, "worker", "SIGKILL", blames_games=False) for _ in range(5))
+    assert policy.failed(0, "worker", "SIGSEGV", blames_games=True)
+    assert policy.restarts == {0: 7}
 
 
 def test_too_many_failures_and_workers_that_never_start_are_the_end():
     policy = FailurePolicy(max_restarts=2)
     for shard in (0, 1):
-        policy.failed(shard, "worker", "SIGKILL", was_playing=False)
+        policy.failed(shard, "worker", "SIGKILL", blames_games=False)
     with pytest.raises(ParallelError, match="max_restarts"):
-        policy.failed(2, "worker 2", "SIGKILL", was_playing=False)
+        policy.failed(2, "worker 2", "SIGKILL", blames_games=False)
     policy = FailurePolicy(max_restarts=99)
     for _ in range(2):
         policy.failed_to_start("worker", "exit code 1")

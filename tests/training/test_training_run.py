@@ -245,18 +245,23 @@ def test_a_corrupt_newest_checkpoint_is_named_and_the_one_before_is_used(finishe
 @pytest.mark.parametrize(
     ("override", "says"),
     [
-        ("model.width=16", "size mismatch"),
-        ("training.parallel.num_envs_per_worker=8", "4 games, not 8"),
-        ("training.parallel.num_workers=3", "2 shards"),
+        ("model.width=16", "model.width cannot change on resume: it was 8, not 16"),
+        ("env.move_limit=2", "env.move_limit cannot be 2"),
+        ("env.start_positions=[lance]", "env.start_positions cannot change on resume"),
         ("env.device=cuda:9", "CUDA devices"),
     ],
 )
-def test_settings_that_do_not_fit_the_checkpoint_are_one_clear_line(finished_run, override, says):
-    process = finished_run("train", "--resume", "a", "-o", override)
+def test_settings_that_do_not_fit_the_checkpoint_are_one_clear_line_and_change_nothing(
+    finished_run, tmp_path, override, says
+):
+    before = (tmp_path / "runs/a/config.yaml").read_bytes()
+    more = ["-o", "training.total_timesteps=2304"]
+    process = finished_run("train", "--resume", "a", "-o", override, *more)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert says in err
     assert err.count("\n") == 1
+    assert (tmp_path / "runs/a/config.yaml").read_bytes() == before
 
 
 def test_broken_metrics_are_one_clear_line(finished_run, tmp_path):
@@ -355,3 +360,18 @@ def test_training_through_the_library_needs_a_few_lines(tmp_path):
     assert TrainingLoopManager(trainer).run()
     assert trainer.progress.steps == 2048
     assert trainer.agent.version == 8
+
+
+@pytest.mark.parametrize("interval", [1, 255, 256, 300, 511, 512])
+def test_what_is_due_by_an_interval_does_not_depend_on_where_updates_end(tmp_path, interval):
+    config = load_config(overrides=options()[1::2])
+    loop = TrainingLoopManager(Trainer(config, Run.create(tmp_path, None, to_yaml(config))))
+    last, fired = 0, []
+    for step in range(256, 2049, 256):
+        loop.trainer.progress.steps = step
+        if loop._due(last, interval):
+            last = step
+            fired.append(step)
+    every = -(-interval // 256) * 256
+    assert fired == list(range(every, 2049, every))
+    assert loop._due(None, interval)

@@ -10,6 +10,9 @@ import sys
 import pytest
 
 from keisei.config_schema import load_config
+from keisei.processes import line
+from keisei.processes.nursery import Nursery
+from keisei.runs.checkpoint import load_checkpoint
 from keisei.runs.metrics import MetricsReader
 from keisei.runs.run import Run
 from keisei.settings import to_yaml
@@ -76,6 +79,32 @@ def test_workers_and_one_process_learn_from_the_same_rollouts_whatever_an_update
         assert counted[0] >= 3 * 2 * 5
 
 
+def test_with_older_weights_in_play_serial_workers_and_resumed_workers_end_the_same(
+    tmp_path, one_thread
+):
+    ends, kinds = [], {"serial": "false", "workers": "true", "resumed": "true", "mixed": "true"}
+    for kind, enabled in kinds.items():
+        wanted = [f"training.parallel.enabled={enabled}", "training.parallel.model_sync_interval=3"]
+        config = load_config(overrides=options(*wanted)[1::2])
+        trainer = Trainer(config, Run.create(tmp_path, kind, to_yaml(config)))
+        trainer.start_workers()
+        for update in range(5):
+            if update in (2, 4) and kind == "resumed":
+                path = trainer.checkpoints.save(update, trainer.state_dict())
+                trainer.stop_workers()
+                trainer = Trainer(config, trainer.run)
+                trainer.load_state_dict(load_checkpoint(path))
+                trainer.start_workers()
+            if update in (2, 4) and kind == "mixed":
+                trainer.stop_workers() if update == 2 else trainer.start_workers()
+            trainer.update()
+            assert trainer.manager.published == (0, 0, 0, 3, 3)[update]
+        ends.append(trainer.state_dict())
+        trainer.stop_workers()
+    for end in ends[1:]:
+        assert_same_state(ends[0], end)
+
+
 def test_a_training_is_the_same_bit_for_bit_when_workers_are_killed(keisei, tmp_path, undisturbed):
     process = keisei("train", "--name", "a", *options(WORKERS))
     wait_for(process, "512/2,048")
@@ -136,6 +165,26 @@ def test_where_workers_cannot_start_training_goes_on_in_one_process_and_says_why
     assert "Too many open files" in done.stderr
     assert "training goes on in one process" in done.stderr
     assert_same(undisturbed["agent"], state(tmp_path / "runs" / "a")["agent"])
+
+
+def test_a_resumed_run_whose_only_worker_cannot_start_goes_on_with_its_games(
+    tmp_path, monkeypatch, one_thread
+):
+    alone = [WORKERS, "training.parallel.num_workers=1"]
+    config = load_config(overrides=options(*alone)[1::2])
+    whole = Trainer(config, Run.create(tmp_path, "whole", to_yaml(config)))
+    resumed = Trainer(config, Run.create(tmp_path, "resumed", to_yaml(config)))
+    whole.update()
+    resumed.load_state_dict(whole.state_dict())
+    (tmp_path / "rsshogi.py").write_text("raise ImportError('broken on purpose')")
+    with monkeypatch.context() as patched:
+        patched.syspath_prepend(tmp_path)
+        patched.setattr(line, "_nursery", Nursery())
+        resumed.start_workers()
+    assert not resumed.manager.is_running
+    for trainer in (whole, resumed):
+        trainer.update()
+    assert_same_state(whole.state_dict(), resumed.state_dict())
 
 
 def test_a_full_dev_shm_does_not_matter(tmp_path, undisturbed):

@@ -4,11 +4,12 @@ import math
 
 import pytest
 
+from keisei.search import Thinker
 from keisei.shogi import ShogiGame
 from keisei.shogi.rules import START_SFEN
 from keisei.usi.options import engine_options
-from keisei.usi.protocol import Go, Position
-from keisei.usi.thinking import Thinker
+from keisei.usi.protocol import Go
+from keisei.usi.thinking import think
 from tests.search.test_search import by_material
 
 BLACK_AHEAD = START_SFEN.replace("1r5b1", "9")
@@ -18,8 +19,7 @@ WHITE_AHEAD = START_SFEN.replace("1B5R1", "9")
 def last_info(thinker, sfen, go):
     """The words of what was last said before the answer, from the score on."""
     said = []
-    turn = ShogiGame(sfen).turn
-    thinker.think(Position(sfen), turn, go, engine_options("", 0), lambda wait: None, said.append)
+    think(thinker, ShogiGame(sfen), go, engine_options("", 0), lambda wait: None, said.append)
     words = said[-1].split()
     return words[words.index("score") :]
 

@@ -303,6 +303,37 @@ def test_games_are_bounded_and_unused_ones_forgotten(trained_runs, monkeypatch):
         table.show(old.id)
 
 
+def nodes_kept(table, game):
+    with table._using(game.id) as kept:
+        return kept.thinker.nodes
+
+
+def test_what_the_agent_found_is_kept_for_its_next_move_and_dropped_with_the_game(trained_runs):
+    table = play.Table(RunsFolder(trained_runs), Networks())
+    game = table.begin(NewGame(player=PLAYER, nodes=50))
+    top = table.hint(game.id).top  # searched by this thread, and next by another
+    assert nodes_kept(table, game) == 100
+    table.move(game.id, top[0].move)
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(table.reply, game.id).result(60)
+    assert nodes_kept(table, game) > 50
+    table.resign(game.id)
+    assert nodes_kept(table, game) == 0
+
+
+def test_the_trees_of_all_games_are_bounded_and_the_last_one_is_kept(trained_runs, monkeypatch):
+    monkeypatch.setattr(play, "ALL_NODES", 250)
+    table = play.Table(RunsFolder(trained_runs), Networks())
+    games = [table.begin(NewGame(player=PLAYER)) for _ in range(3)]
+    for game in games:
+        table.hint(game.id)
+    assert [nodes_kept(table, game) for game in games] == [0, 100, 100]
+    monkeypatch.setattr(play, "TREE_NODES", 10)
+    small = table.begin(NewGame(player=PLAYER))
+    table.hint(small.id)
+    assert nodes_kept(table, small) == 10
+
+
 def test_thinking_ends_when_the_server_does(trained_runs):
     with serving(trained_runs) as client:
         game = begin(client, nodes=3200)

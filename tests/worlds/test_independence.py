@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from keisei.worlds.learning import train_chunks
+from keisei.worlds.learning import HereLearning, ThreadLearning, train_chunks
 from keisei.worlds.stack import clone, leaves_of, rows
 from tests.worlds.conftest import weights_of
 
@@ -95,3 +95,31 @@ def test_a_sum_of_gradients_is_clipped_for_each_agent_by_itself(make):
     train_chunks(team.algorithm, team.stack, wild, chunk=3)
     for name in calm:
         assert torch.equal(calm[name][[0, 2]], team.stack[name][[0, 2]]), name
+
+
+@pytest.mark.parametrize("kind", [HereLearning, ThreadLearning])
+def test_a_training_changes_a_copy_and_never_the_weights_that_act(make, kind):
+    team, batches = collected(make, "double_dqn")
+    acting, learning = clone(team.stack), kind("learner", team.algorithm, 3)
+    learning.begin(team.stack, batches)
+    outcome = learning.finish(timeout=60)
+    for name in acting:
+        assert torch.equal(team.stack[name], acting[name]), name
+    assert not torch.equal(outcome.state["w0"], acting["w0"])
+
+
+@pytest.mark.parametrize("parallel", ["true", "false"])
+def test_every_agent_remembers_its_own_reward(make, parallel):
+    environment = make(f"parallel.enabled={parallel}", "world_settings.spawn_chance=0")
+    world = environment.world
+    world.reset()
+    world.grid[1][:] = 0
+    for agent, (column, thing) in enumerate([(3, "gem"), (7, "bone")]):
+        world.positions[agent] = world.first_cell + world.cell(4, column)
+        world.grid[1][world.positions[agent]] = world.bodies[agent]
+        for row, side in ((3, 0), (5, 0), (4, -1), (4, 1)):  # wherever it goes
+            world.put(thing, world.first_cell[:, None] + world.cell(row, column + side))
+    environment.next_turn()
+    got = [agent.model.memory.newest(1)["reward"] for agent in environment.agents]
+    assert [set(rewards.ravel().tolist()) for rewards in got] == [{5.0}, {-3.0}]
+    assert environment.returns.tolist() == [5.0, -3.0]

@@ -15,6 +15,7 @@ from keisei.core.runtime import share_cores
 from keisei.runs.trace import Trace
 from keisei.selfplay.plan import ParallelError
 from keisei.shogi import FinishedGame
+from keisei.training.parallel.acting_weights import ActingWeights
 from keisei.training.parallel.experience_collector import Finished
 from keisei.training.parallel.statistics import worker_metrics
 
@@ -52,12 +53,18 @@ class BaseManager(ABC):
         self.opponent_scores: dict[str, list[float]] = {}
         self.waited = 0.0  # seconds that the learner waited for rollouts
         self._shards: dict[int, dict[str, Any]] = {}
+        self._acting = ActingWeights(agent, self.parallel.model_sync_interval)
 
     # -- life ----------------------------------------------------------------------------------
 
     @abstractmethod
-    def start_workers(self, shards: Sequence[dict[str, Any]] = ()) -> None:
-        """Start all workers and wait until they are ready; `shards` are games to go on with."""
+    def start_workers(
+        self, shards: Sequence[dict[str, Any]] = (), acting: dict[str, Any] | None = None
+    ) -> None:
+        """Start all workers and wait until they are ready.
+
+        `shards` are games to go on with (`shard_states`), `acting` the weights (`acting_state`).
+        """
 
     @abstractmethod
     def shutdown(self) -> None:
@@ -82,21 +89,21 @@ class BaseManager(ABC):
     # -- work ----------------------------------------------------------------------------------
 
     @property
-    @abstractmethod
     def published(self) -> int:
-        """The version of the weights that workers can have; -1 before the first."""
+        """The version of the weights that workers can have."""
+        return self._acting.version
 
     @abstractmethod
     def _publish(self) -> None:
-        """Let workers have the agent's weights of now, from their next rollout on."""
+        """Let workers have the acting weights, from their next rollout on."""
 
     def synchronize_models(self) -> None:
         """Publish the agent's weights; workers take them at the start of their next rollout.
 
         Does nothing until the agent is `model_sync_interval` versions ahead of what they have.
         """
-        ahead = self.agent.version - self.published
-        if self.published < 0 or ahead >= self.parallel.model_sync_interval:
+        if self._acting.are_due:
+            self._acting.take()
             with self._trace.span("publish weights"):
                 self._publish()
 
@@ -140,6 +147,10 @@ class BaseManager(ABC):
     def shard_states(self) -> list[dict[str, Any]]:
         """The games of each shard after its newest rollout; shards yet to play have none."""
         return [self._shards.get(index, {}) for index in range(self.parallel.num_workers)]
+
+    def acting_state(self) -> dict[str, Any]:
+        """The weights that play, if they are not the agent's: see `start_workers`."""
+        return self._acting.state_dict()
 
     def metrics(self) -> dict[str, float]:
         """What a run records of its workers with every update."""

@@ -8,15 +8,14 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from keisei.config_schema import AppConfig
 from keisei.core.policy import Evaluation
 from keisei.errors import KeiseiError
 from keisei.processes.shared_memory import Layout, SharedArrays
-from keisei.shogi import features
+from keisei.shogi import OBSERVATION_BYTES, Positions
+from keisei.shogi.rules import MAX_LEGAL_MOVES
 
-MAX_LEGAL = 593  # no position has more legal moves
 NO_VERSION = -1
 RESEND_AFTER = 1.0  # seconds; the inference process may have been replaced
 ANSWER_TIMEOUT = 120.0
@@ -32,10 +31,10 @@ def request_layout(config: AppConfig, capacity: int) -> Layout:
     """For each worker, room for its positions and for the answer."""
     games = config.training.parallel.num_envs_per_worker
     return {
-        "observations": ((capacity, games, features.OBSERVATION_BYTES), np.uint8),
-        "legal": ((capacity, games * MAX_LEGAL), np.int16),
+        "observations": ((capacity, games, OBSERVATION_BYTES), np.uint8),
+        "legal": ((capacity, games * MAX_LEGAL_MOVES), np.int16),
         "offsets": ((capacity, games + 1), np.int64),
-        "log_probs": ((capacity, games * MAX_LEGAL), np.float32),
+        "log_probs": ((capacity, games * MAX_LEGAL_MOVES), np.float32),
         "values": ((capacity, games), np.float32),
     }
 
@@ -61,16 +60,11 @@ class CentralPolicy:
         self._version = self._ask(0)
         return self._version
 
-    def __call__(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> Evaluation:
-        count, total = len(observations), len(legal)
-        self._mine["observations"][:count] = observations
-        self._mine["legal"][:total] = legal
-        self._mine["offsets"][: count + 1] = offsets
+    def __call__(self, positions: Positions) -> Evaluation:
+        count, total = len(positions), len(positions.legal)
+        self._mine["observations"][:count] = positions.observations
+        self._mine["legal"][:total] = positions.legal
+        self._mine["offsets"][: count + 1] = positions.offsets
         if self._ask(count) != self._version:
             raise VersionGone
         return Evaluation(

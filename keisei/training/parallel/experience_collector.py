@@ -65,7 +65,9 @@ class ExperienceCollector:
         if rollout is None:
             assert done.slot is not None
             rollout = rollout_in(self.slots, done.slot)
-            rollout.legal = rollout.legal[: done.legal_count] if done.legal is None else done.legal
+            for name, array in done.overflow.items():
+                setattr(rollout, name, array)
+            rollout.cut_legal(done.legal_count)
             rollout.version = done.version
         number = sum(one.worker == worker for one in self.waiting)
         self.waiting.append(

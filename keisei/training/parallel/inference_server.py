@@ -1,4 +1,4 @@
-"""The process of central inference: answers the positions of all workers in large batches."""
+"""The process of central inference: answers the positions of all workers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import socket
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-import numpy as np
-
 from keisei.core.learner import build_network, choose_device
 from keisei.core.neural_network import ActorCriticResTower
 from keisei.core.policy import evaluate
 from keisei.processes.machine import name_process
 from keisei.processes.shared_memory import SharedArrays
+from keisei.shogi.positions import Positions, join
 from keisei.training.parallel.central_policy import NO_VERSION, NOTE, request_layout
 from keisei.training.parallel.messages import Ready, Welcome
 from keisei.training.parallel.model_sync import ModelReceiver
@@ -34,8 +33,7 @@ class InferenceServer:
         self._connection = connection
         self._parent = os.getppid()  # it goes with the manager
         self._status = WorkerStatus(shared_row(fds["status"][0], welcome.capacity, welcome.index))
-        self._device = choose_device(config.env.device)
-        self._network = build_network(config.model).to(self._device)
+        self._network = build_network(config.model).to(choose_device(config.env.device))
         self._receiver = ModelReceiver(self._network, fds["weights"][0])
         layout = request_layout(config, welcome.capacity)
         memory, *lines = fds["requests"]
@@ -43,6 +41,7 @@ class InferenceServer:
         self._lines = [socket.socket(fileno=fd) for fd in lines]
         for line in self._lines:
             line.setblocking(False)
+        self._joins_workers = config.training.parallel.mode == "async"
         # Workers that began a rollout with older weights end it with them.
         self._networks: dict[int, ActorCriticResTower] = {}
         self._in_use: dict[int, int] = {}  # worker: version
@@ -67,15 +66,18 @@ class InferenceServer:
         return notes
 
     def _answer(self, notes: list[Note]) -> None:
-        batches: dict[int, list[Request]] = {}
+        # By the weights to ask; in sync mode also by worker. Sums depend on how many positions are
+        # in a batch, and who asks at the same time is a matter of timing.
+        batches: dict[tuple[int, int | None], list[Request]] = {}
         for worker, number, version, count in notes:
             if count == 0:
                 self._reply(worker, number, self._begin(worker))
             elif self._network_of(worker, version) is None:
                 self._reply(worker, number, NO_VERSION)
             else:
-                batches.setdefault(version, []).append((worker, number, count))
-        for version, requests in batches.items():
+                asks = (version, None if self._joins_workers else worker)
+                batches.setdefault(asks, []).append((worker, number, count))
+        for (version, _), requests in batches.items():
             self._evaluate(version, requests)
 
     def _begin(self, worker: int) -> int:
@@ -97,24 +99,23 @@ class InferenceServer:
         return self._networks.get(version)
 
     def _evaluate(self, version: int, requests: list[Request]) -> None:
-        """One batch for all workers that play by this version."""
-        part = {
-            worker: {name: self._requests[name][worker] for name in self._requests.layout}
-            for worker, _, _ in requests
-        }
-        ends = {worker: int(part[worker]["offsets"][count]) for worker, _, count in requests}
-        observations = np.concatenate([part[w]["observations"][:n] for w, _, n in requests])
-        legal = np.concatenate([part[w]["legal"][: ends[w]] for w, _, _ in requests])
-        counts = [np.diff(part[w]["offsets"][: n + 1]) for w, _, n in requests]
-        offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-        seen = evaluate(self._networks[version], observations, legal, offsets, self._device)
-        at = row = 0
-        for worker, number, count in requests:
-            part[worker]["log_probs"][: ends[worker]] = seen.log_probs[at : at + ends[worker]]
-            part[worker]["values"][:count] = seen.values[row : row + count]
-            at, row = at + ends[worker], row + count
+        """One batch for these workers, who play by this version."""
+        asked = [self._positions(worker, count) for worker, _, count in requests]
+        seen = evaluate(self._networks[version], join(asked))
+        end = row = 0
+        for (worker, number, count), positions in zip(requests, asked, strict=True):
+            start, end = end, end + len(positions.legal)
+            self._requests["log_probs"][worker, : end - start] = seen.log_probs[start:end]
+            self._requests["values"][worker, :count] = seen.values[row : row + count]
+            row += count
             self._reply(worker, number, version)
-        self._status.count(len(observations), 0)
+        self._status.count(evaluations=row)
+
+    def _positions(self, worker: int, count: int) -> Positions:
+        """What a worker asks about, in the shared memory."""
+        offsets = self._requests["offsets"][worker, : count + 1]
+        legal = self._requests["legal"][worker, : offsets[-1]]
+        return Positions(self._requests["observations"][worker, :count], legal, offsets)
 
     def _reply(self, worker: int, number: int, version: int) -> None:
         with contextlib.suppress(BlockingIOError):  # many answers that nobody reads: it is dead

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from keisei.config_schema import AppConfig
@@ -30,7 +29,6 @@ class Welcome:
     num_slots: int
     capacity: int  # workers for whom there is room in the memory of requests
     traced: bool = False  # run the network traced
-    incarnation: int = 0  # of a worker's games; each plays others
     shard: dict[str, Any] | None = None  # games to go on with
     checkpoints: Path | None = None  # of the run, for past opponents
 
@@ -65,8 +63,8 @@ class RolloutDone:
     shard: dict[str, Any]  # its games now: whoever goes on with them plays the same
     scores: list[float] = field(default_factory=list)  # of the learner, against an opponent
     spans: list[Span] = field(default_factory=list)  # what the worker did since the last one
-    # What did not fit into the slot: its legal actions, or (without shared memory) all of it.
-    legal: npt.NDArray[np.int16] | None = None
+    # What did not fit into the slot: arrays by legal action, or (without shared memory) all of it.
+    overflow: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     rollout: Rollout | None = None
 
 

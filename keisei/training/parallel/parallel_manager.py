@@ -39,16 +39,22 @@ class ParallelManager(BaseManager):
 
     # -- life ----------------------------------------------------------------------------------
 
-    def start_workers(self, shards: Sequence[dict[str, Any]] = ()) -> None:
-        """Start all workers and wait until they are ready; `shards` are games to go on with."""
+    def start_workers(
+        self, shards: Sequence[dict[str, Any]] = (), acting: dict[str, Any] | None = None
+    ) -> None:
+        """Start all workers and wait until they are ready.
+
+        `shards` are games to go on with (`shard_states`), `acting` the weights (`acting_state`).
+        """
         if self.is_running:
             return
         self._shards = dict(enumerate(shards))
+        self._acting.load_state_dict(acting or {})
         self._supervisor = Supervisor(
-            self.config, self.agent, self._shards, self._checkpoints, self._trace
+            self.config, self.agent, self._acting, self._shards, self._checkpoints, self._trace
         )
         try:
-            self.synchronize_models()
+            self._publish()
             self._supervisor.start()
             self._wait_for(self._supervisor.all_ready)
             self._share_cores()
@@ -76,13 +82,8 @@ class ParallelManager(BaseManager):
 
     # -- work ----------------------------------------------------------------------------------
 
-    @property
-    def published(self) -> int:
-        """The version of the weights that workers can have; -1 before the first."""
-        return self._running.synchronizer.version
-
     def _publish(self) -> None:
-        self._running.publish(self.agent.version)
+        self._running.publish()
 
     def _collect(self, steps: int, timeout: float | None) -> list[Finished]:
         supervisor, collector = self._running, self._running.collector

@@ -26,6 +26,7 @@ from keisei.processes.ray_cluster import (
 from keisei.runs.trace import Trace
 from keisei.selfplay.opponents import opponent_of_shard
 from keisei.selfplay.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
+from keisei.selfplay.shard import without_games
 from keisei.training.parallel.base_manager import (
     START_TIMEOUT,
     BaseManager,
@@ -69,7 +70,6 @@ class RayManager(BaseManager):
         self._cluster_now: tuple[list[dict[str, Any]], dict[str, float]] = ([], {})
         self._asked_at = 0.0
         self._weights: Any = None
-        self._published = -1
         self._numbers: Counter[int] = Counter()  # of each shard: rollouts finished
         self._looked_for_nodes = 0.0
 
@@ -80,16 +80,19 @@ class RayManager(BaseManager):
         """Are there workers?"""
         return bool(self.lines)
 
-    def start_workers(self, shards: Sequence[dict[str, Any]] = ()) -> None:
+    def start_workers(
+        self, shards: Sequence[dict[str, Any]] = (), acting: dict[str, Any] | None = None
+    ) -> None:
         """Start all workers, and wait until they are there (or no more come)."""
         if self.is_running:
             return
         self._shards = dict(enumerate(shards))
+        self._acting.load_state_dict(acting or {})
         self._numbers.clear()
         try:
             parallel = self.parallel
             self._connection.enter_context(cluster(parallel.ray_address, store_bytes(self.config)))
-            self.synchronize_models()
+            self._publish()
             for index in range(parallel.num_workers):
                 self._add(index)
             self._wait_for(self._possible())
@@ -137,21 +140,15 @@ class RayManager(BaseManager):
                 self._ray.kill(line.actor)
         self.lines = {}
         self.collector.waiting.clear()
-        self._weights, self._published = None, -1
+        self._weights = None
         self._connection.close()
         share_cores(0)
 
     # -- work ----------------------------------------------------------------------------------
 
-    @property
-    def published(self) -> int:
-        """The version of the weights that workers can have; -1 before the first."""
-        return self._published
-
     def _publish(self) -> None:
-        packed = pack_weights(self.agent.network, self.parallel.compression_enabled)
+        packed = pack_weights(self._acting.network, self.parallel.compression_enabled)
         self._weights = self._ray.put(packed)  # once; each node fetches it once
-        self._published = self.agent.version
         self.totals["versions"] += 1
         self.totals["weights_bytes"] += packed.nbytes
 
@@ -203,10 +200,10 @@ class RayManager(BaseManager):
         state = (self._shards.get(index) or None) if line.fresh else None
         line.fresh = False
         answer = line.actor.collect.options(num_returns=2).remote(
-            self._weights, self._published, number, self.failures.incarnations[index], state
+            self._weights, self.published, number, state
         )
         line.work.append(Work(*answer))
-        line.version = self._published
+        line.version = self.published
 
     # -- hearing from workers ----------------------------------------------------------------------
 
@@ -288,7 +285,7 @@ class RayManager(BaseManager):
             log.warning("%s on %s ended (%s)", line.name, line.about["host"], why)
             if self.failures.failed(line.index, line.name, why, was_playing):
                 self._numbers[line.index] = 0
-                self._shards.pop(line.index, None)
+                self._shards[line.index] = without_games(self._shards.get(line.index, {}))
         elif is_gone:
             self.failures.failed_to_start(line.name, why)
         if is_gone:  # for good: it could not even be set up

@@ -21,7 +21,7 @@ from keisei.core.runtime import Forward, traced, tracing_pays
 from keisei.processes.machine import keep_freed_memory
 from keisei.selfplay.opponents import Opponent
 from keisei.selfplay.shard import SelfPlayShard, make_shard, new_rollout
-from keisei.shogi import features
+from keisei.shogi import Positions
 from keisei.training.parallel.messages import RolloutDone
 from keisei.training.parallel.model_sync import unpack_weights
 from keisei.training.parallel.worker_status import FIELDS, WorkerStatus
@@ -78,7 +78,6 @@ class RayWorker:
         weights: npt.NDArray[Any],
         version: int,
         number: int,
-        incarnation: int,
         state: dict[str, Any] | None,
     ) -> tuple[RolloutDone | None, Rollout | None]:
         """Play rollout `number` of the shard.
@@ -89,9 +88,7 @@ class RayWorker:
         torch.set_num_threads(1)  # of the calling thread
         self._status.spent("waiting", self._idle_since)
         if state is not None or number == 0:
-            self._shard = make_shard(self._config, self._index, incarnation)
-            if state:
-                self._shard.load_state_dict(state)
+            self._shard = make_shard(self._config, self._index, state)
         elif number != self._next:
             return None, None
         assert self._shard is not None
@@ -103,8 +100,10 @@ class RayWorker:
         with self._status.spending("busy"):
             rollout = new_rollout(self._config)
             opponent = self._opponent.policy(version)
-            finished = self._shard.collect(self._policy, rollout, version, opponent)
-        self._status.count(-self._shard.games.num_games, len(finished))
+            finished = self._shard.collect(
+                self._policy, rollout, version, opponent, self._status.count_steps
+            )
+        self._status.count(games=len(finished))
         self._next, self._idle_since = number + 1, time.monotonic()
         offset = clock_offset()
         spans = [
@@ -114,13 +113,8 @@ class RayWorker:
         done = RolloutDone(None, version, legal, finished, shard.state_dict(), shard.scores, spans)
         return done, rollout
 
-    def _policy(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> Evaluation:
-        seen = evaluate(self._network, observations, legal, offsets, forward=self._forward)
+    def _policy(self, positions: Positions) -> Evaluation:
+        seen = evaluate(self._network, positions, self._forward)
         self._status.beat()
-        self._status.count(len(observations), 0)
+        self._status.count(evaluations=len(positions))
         return seen

@@ -9,11 +9,11 @@ import signal
 import socket
 import traceback
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from keisei.core.learner import build_network
@@ -23,7 +23,7 @@ from keisei.processes.machine import keep_freed_memory, name_process
 from keisei.processes.shared_memory import SharedArrays
 from keisei.selfplay.opponents import Opponent
 from keisei.selfplay.shard import make_shard
-from keisei.shogi import features
+from keisei.shogi import Positions
 from keisei.training.parallel.central_policy import CentralPolicy, VersionGone, request_layout
 from keisei.training.parallel.messages import (
     Collect,
@@ -55,9 +55,7 @@ class SelfPlayWorker:
         self._status = WorkerStatus(shared_row(fds["status"][0], welcome.capacity, index))
         self._slots = SharedArrays(slot_layout(config, welcome.num_slots), fds["slots"][0])
         self._shares_memory = config.training.parallel.use_shared_memory
-        self._shard = make_shard(config, index, welcome.incarnation)
-        if welcome.shard:
-            self._shard.load_state_dict(welcome.shard)
+        self._shard = make_shard(config, index, welcome.shard)
         self._state = self._shard.state_dict()
         self._opponent = Opponent(config, index, welcome.checkpoints)
         if "requests" in fds:
@@ -75,6 +73,7 @@ class SelfPlayWorker:
         receiver = ModelReceiver(network, weights_fd)
         games = welcome.config.training.parallel.num_envs_per_worker
         forward = traced(network, games) if welcome.traced else None
+        self._network = partial(evaluate, network, forward=forward)
 
         def new_weights(work: Collect) -> int:
             if self._shares_memory:
@@ -83,14 +82,7 @@ class SelfPlayWorker:
                 unpack_weights(network, work.weights)
             return work.version
 
-        def policy(
-            observations: features.Observations,
-            legal: npt.NDArray[np.int16],
-            offsets: npt.NDArray[np.int64],
-        ) -> Evaluation:
-            return evaluate(network, observations, legal, offsets, forward=forward)
-
-        self._new_weights, self._network = new_weights, policy
+        self._new_weights = new_weights
 
     def run(self) -> None:
         """Serve until told to stop."""
@@ -114,15 +106,10 @@ class SelfPlayWorker:
         assert isinstance(message, Collect)
         return message
 
-    def _policy(
-        self,
-        observations: features.Observations,
-        legal: npt.NDArray[np.int16],
-        offsets: npt.NDArray[np.int64],
-    ) -> Evaluation:
+    def _policy(self, positions: Positions) -> Evaluation:
         self._look_up()
-        seen = self._network(observations, legal, offsets)
-        self._status.count(len(observations), 0)
+        seen = self._network(positions)
+        self._status.count(evaluations=len(positions))
         return seen
 
     def _look_up(self) -> None:
@@ -138,15 +125,16 @@ class SelfPlayWorker:
         room = rollout.legal
         with self._status.spending("busy"):
             opponent = self._opponent.policy(version)
-            finished = self._shard.collect(self._policy, rollout, version, opponent)
-        # All but the last evaluation, of the positions after the rollout, was for a move.
-        self._status.count(-self._shard.games.num_games, len(finished))
+            finished = self._shard.collect(
+                self._policy, rollout, version, opponent, self._status.count_steps
+            )
+        self._status.count(games=len(finished))
         self._state = self._shard.state_dict()
         done: dict[str, Any] = {}
         if not self._shares_memory:
             done["rollout"] = rollout
         elif not np.shares_memory(rollout.legal, room):
-            done["legal"] = rollout.legal
+            done["overflow"] = {"legal": rollout.legal, "improved": rollout.improved}
         return RolloutDone(
             work.slot,
             version,

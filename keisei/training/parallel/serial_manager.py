@@ -6,11 +6,14 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from keisei.config_schema import AppConfig
 from keisei.core.learner import Learner
+from keisei.core.policy import evaluate
+from keisei.core.rollout import Rollout
 from keisei.core.runtime import one_thread
 from keisei.runs.trace import Trace
 from keisei.selfplay.opponents import Opponent
@@ -22,7 +25,7 @@ from keisei.training.parallel.messages import RolloutDone
 
 
 class SerialManager(BaseManager):
-    """Plays with the learner's own network, on one thread as workers do: their sums are the same.
+    """Plays with the learner's network, on one thread as workers do: their sums are the same.
 
     The shards are made by the thread that collects, because games belong to the thread that made
     them; whoever else wants to look at them looks at `shard_states`.
@@ -39,9 +42,12 @@ class SerialManager(BaseManager):
         self._collector = ExperienceCollector(config, num_slots=0)
         self._playing: list[tuple[SelfPlayShard, Opponent]] = []
 
-    def start_workers(self, shards: Sequence[dict[str, Any]] = ()) -> None:
-        """Go on with these games at the next collection."""
+    def start_workers(
+        self, shards: Sequence[dict[str, Any]] = (), acting: dict[str, Any] | None = None
+    ) -> None:
+        """Go on with these games and weights at the next collection."""
         self._shards, self._playing = dict(enumerate(shards)), []
+        self._acting.load_state_dict(acting or {})
 
     def shutdown(self) -> None:
         """There is nobody to stop."""
@@ -51,13 +57,15 @@ class SerialManager(BaseManager):
         """There are no workers."""
         return False
 
-    @property
-    def published(self) -> int:
-        """The version that plays: always the learner's own."""
-        return self.agent.version
-
     def _publish(self) -> None:
-        pass
+        """They are here already."""
+
+    def collect_experiences(
+        self, target_steps: int | None = None, timeout: float | None = None
+    ) -> list[Rollout]:
+        """As everywhere; what plays is here, so nobody has to hand it new weights first."""
+        self.synchronize_models()
+        return super().collect_experiences(target_steps, timeout)
 
     def _collect(self, steps: int, timeout: float | None) -> list[Finished]:
         plan = replace(UpdatePlan.of(self.parallel, steps), mode="sync")
@@ -74,15 +82,15 @@ class SerialManager(BaseManager):
         return self._collector.take(self.agent.version)
 
     def _make(self, index: int) -> tuple[SelfPlayShard, Opponent]:
-        shard = make_shard(self.config, index)
-        if state := self._shards.get(index):
-            shard.load_state_dict(state)
+        shard = make_shard(self.config, index, self._shards.get(index))
         return shard, Opponent(self.config, index, self._checkpoints)
 
     def _play(self, index: int) -> None:
-        (shard, opponent), version = self._playing[index], self.agent.version
+        (shard, opponent), version = self._playing[index], self._acting.version
         rollout = new_rollout(self.config)
-        games = shard.collect(self.agent.evaluate, rollout, version, opponent.policy(version))
+        policy = partial(evaluate, self._acting.network)
+        with self.agent.precision():
+            games = shard.collect(policy, rollout, version, opponent.policy(version))
         self._shards[index] = shard.state_dict()
         done = RolloutDone(
             None, version, len(rollout.legal), games, self._shards[index], shard.scores

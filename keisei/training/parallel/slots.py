@@ -24,7 +24,8 @@ def slot_layout(config: AppConfig, num_slots: int) -> Layout:
     """The arrays of all slots; the first axis is the slot."""
     parallel = config.training.parallel
     steps, games = parallel.rollout_length, parallel.num_envs_per_worker
-    layout = rollout_layout(steps, games, legal=steps * games * LEGAL_PER_STEP)
+    legal = steps * games * LEGAL_PER_STEP
+    layout = rollout_layout(steps, games, legal, config.training.searches)
     return {name: ((num_slots, *shape), dtype) for name, (shape, dtype) in layout.items()}
 
 

@@ -46,11 +46,13 @@ def _of_line(supervisor: Supervisor, line: WorkerLine) -> dict[str, Any]:
     shares = {name: row[name] / age for name in ACTIVITIES}
     return {
         "pid": line.process.pid,
-        "incarnation": line.incarnation,
+        "incarnation": supervisor.shards.get(line.index, {}).get("incarnation", 0),
         "rollouts": line.rollouts,
         "steps": row["steps"],
+        "evaluations": row["evaluations"],
         "games": row["games"],
         "steps_per_s": row["steps"] / age,
+        "evaluations_per_s": row["evaluations"] / age,
         **shares,
         "silent_for": now - row["beat"],
         "restarts": supervisor.failures.restarts[line.index],

@@ -19,11 +19,13 @@ from keisei.config_schema import AppConfig
 from keisei.core.learner import Learner, build_network, choose_device
 from keisei.core.runtime import tracing_pays
 from keisei.errors import KeiseiError
-from keisei.processes.line import describe_exit
+from keisei.processes.line import describe_exit, is_stopped, was_killed
 from keisei.processes.shared_memory import SharedArrays
 from keisei.runs.trace import Trace
 from keisei.selfplay.opponents import opponent_of_shard
 from keisei.selfplay.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
+from keisei.selfplay.shard import without_games
+from keisei.training.parallel.acting_weights import ActingWeights
 from keisei.training.parallel.base_manager import START_TIMEOUT
 from keisei.training.parallel.central_policy import request_layout
 from keisei.training.parallel.experience_collector import ExperienceCollector
@@ -56,6 +58,7 @@ class Supervisor:
         self,
         config: AppConfig,
         agent: Learner,
+        acting: ActingWeights,
         shards: dict[int, dict[str, Any]],
         checkpoints: Path | None,
         trace: Trace,
@@ -64,6 +67,7 @@ class Supervisor:
         self.parallel = config.training.parallel
         self.shards = shards  # the games of each shard after its newest rollout
         self._agent = agent
+        self._acting = acting
         self._checkpoints = checkpoints
         self._trace = trace
         self.num_workers = self.parallel.num_workers  # wanted
@@ -92,7 +96,7 @@ class Supervisor:
                 taken.callback(self.collector.slots.close)
                 self.status = SharedArrays(status_layout(self.capacity))
                 taken.callback(self.status.close)
-                self.synchronizer = ModelSynchronizer(self._agent.network)
+                self.synchronizer = ModelSynchronizer(self._acting.network)
                 taken.callback(self.synchronizer.shared.close)
                 self._descriptors = {
                     "slots": [self.collector.slots.fd],
@@ -140,11 +144,11 @@ class Supervisor:
 
     # -- what the manager wants ------------------------------------------------------------------
 
-    def publish(self, version: int) -> None:
-        """Give workers the agent's weights of now, with their next rollout."""
-        self.synchronizer.publish(version)
+    def publish(self) -> None:
+        """Give workers the acting weights, with their next rollout."""
+        self.synchronizer.publish(self._acting.version)
         if not self.parallel.use_shared_memory:
-            self._packed = pack_weights(self._agent.network, self.parallel.compression_enabled)
+            self._packed = pack_weights(self._acting.network, self.parallel.compression_enabled)
 
     def tally(self) -> Tally:
         """What there is for an update."""
@@ -228,7 +232,7 @@ class Supervisor:
             descriptors["requests"] = [*descriptors["requests"], *mine]
         timeout = self.parallel.worker_timeout
         try:
-            line = start_worker(index, self.failures.incarnations[index], descriptors, timeout)
+            line = start_worker(index, descriptors, timeout)
         except OSError as error:
             raise ParallelError(f"worker {index} could not be started: {error}") from error
         line.paused = index in self._paused
@@ -281,7 +285,6 @@ class Supervisor:
             self.collector.num_slots,
             self.capacity,
             self._traced,
-            line.incarnation,
             self.shards.get(line.index) or None,
             self._checkpoints,
         )
@@ -305,22 +308,29 @@ class Supervisor:
         now = time.monotonic()
         for line in list(self.communicator.lines.values()):
             silence = now - self.status["status"][line.index, 0]
-            limit = self.parallel.worker_timeout if line.ready else START_TIMEOUT
-            if silence > limit:
+            if silence <= self.parallel.worker_timeout:
+                continue
+            # Until it is ready it has more time, but a process that was halted does not use it.
+            if line.ready or silence > START_TIMEOUT or is_stopped(line.process.pid):
                 self._replace(line, f"no sign of life for {silence:.0f} s")
 
     def _replace(self, line: WorkerLine, why: str | None) -> None:
         """A process failed: its unfinished rollout is dropped, and another begins it again.
 
         It goes on with the games as they stood after the last finished rollout, so that in sync
-        mode nothing is different for the failure. Games that fail twice are given up.
+        mode nothing is different for the failure. Games that fail twice by themselves are given up.
         """
-        code = self.communicator.end(line, timeout=0 if why else 0.5)
-        why = why or describe_exit(code)
+        if why:
+            by_itself = not is_stopped(line.process.pid)
+            self.communicator.end(line)
+        else:
+            code = self.communicator.end(line, timeout=0.5)
+            why, by_itself = describe_exit(code), not was_killed(code)
         self._trace.mark(line.name, why)
         self.collector.free += line.slots
-        if not line.ready:
+        if by_itself and not line.ready:
             self.failures.failed_to_start(line.name, why)
-        if self.failures.failed(line.index, line.name, why, was_playing=bool(line.slots)):
-            self.shards.pop(line.index, None)
+        blames_games = by_itself and bool(line.slots)
+        if self.failures.failed(line.index, line.name, why, blames_games):
+            self.shards[line.index] = without_games(self.shards.get(line.index, {}))
         log.warning("%s ended (%s): a new one takes its place", line.name, why)

@@ -26,7 +26,6 @@ class WorkerLine:
     """One process as the manager sees it."""
 
     index: int
-    incarnation: int
     process: Forked
     connection: Connection
     slots: list[int] = field(default_factory=list)  # given to it, and not yet full
@@ -50,13 +49,11 @@ class WorkerLine:
         return self.ready and not self.slots and not self.leaving
 
 
-def start_worker(
-    index: int, incarnation: int, descriptors: dict[str, list[int]], timeout: float
-) -> WorkerLine:
+def start_worker(index: int, descriptors: dict[str, list[int]], timeout: float) -> WorkerLine:
     """Start a worker, or the inference process."""
     module = "inference_server" if index == INFERENCE else "self_play_worker"
     started = start_process(f"keisei.training.parallel.{module}", descriptors, timeout)
-    return WorkerLine(index, incarnation, *started)
+    return WorkerLine(index, *started)
 
 
 class WorkerCommunicator:

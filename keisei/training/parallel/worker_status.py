@@ -13,7 +13,7 @@ from keisei.processes.shared_memory import Layout, SharedArrays
 from keisei.training.parallel.messages import Span
 
 ACTIVITIES = ("busy", "waiting", "syncing")
-FIELDS = ("beat", "steps", "games", *ACTIVITIES)
+FIELDS = ("beat", "steps", "games", "evaluations", *ACTIVITIES)
 
 
 def status_layout(capacity: int) -> Layout:
@@ -38,10 +38,14 @@ class WorkerStatus:
         """Say that the process is alive (the clock is the same in all processes)."""
         self._row[0] = time.monotonic()
 
-    def count(self, steps: int, games: int) -> None:
-        """Count what was played."""
+    def count_steps(self, steps: int) -> None:
+        """Count moves that were played."""
         self._row[FIELDS.index("steps")] += steps
+
+    def count(self, games: int = 0, evaluations: int = 0) -> None:
+        """Count games that ended, and positions that the network saw."""
         self._row[FIELDS.index("games")] += games
+        self._row[FIELDS.index("evaluations")] += evaluations
 
     @contextlib.contextmanager
     def spending(self, activity: str) -> Iterator[None]:

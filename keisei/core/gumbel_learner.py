@@ -1,0 +1,80 @@
+"""Learning from search: the network learns to play at once what a search of it would play."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from keisei.core.experience_buffer import Batch, ExperienceBuffer
+from keisei.core.learner import Learner, Metrics, left, mean_metrics
+from keisei.core.rollout import Rollout
+from keisei.shogi import Positions
+from keisei.shogi.mirror import MIRRORED_ACTION, mirrored
+
+
+class GumbelLearner(Learner):
+    """Fits the policy to what the search made of it, and the value to what came of the games.
+
+    A position's value is learned from the search's values of the moves after it and, where the game
+    ended, from its result, weighed by `lambda_gae`.
+    """
+
+    def update(self, rollouts: Sequence[Rollout], progress: float = 0.0) -> Metrics:
+        """Learn from each position, or from its mirror image, `ppo_epochs` times."""
+        settings = self.config.training
+        buffer = ExperienceBuffer(settings.gamma, settings.lambda_gae)
+        for rollout in rollouts:
+            buffer.add_batch(rollout)
+        buffer.compute_advantages_and_returns()
+        for group in self.optimizer.param_groups:
+            group["lr"] = settings.learning_rate * left(progress, settings.learning_rate_end)
+        history = [
+            self._step(mirror_some(batch, self.rng))
+            for _ in range(settings.ppo_epochs)
+            for batch in buffer.minibatches(settings.minibatch_size, self.rng)
+        ]
+        self.finish_update()
+        metrics = mean_metrics(history)
+        metrics["minibatches"] = len(history)
+        metrics["learning_rate"] = self.optimizer.param_groups[0]["lr"]
+        return metrics
+
+    def _step(self, batch: Batch) -> Metrics:
+        """One gradient step on one minibatch."""
+        with self.precision():
+            loss, metrics = self._loss(batch)
+        metrics["gradient_norm"] = self.descend(loss)
+        return {name: float(value) for name, value in metrics.items()}
+
+    def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        improved = torch.from_numpy(batch.improved).to(self.device)
+        returns = torch.from_numpy(batch.returns).to(self.device).clamp(-1, 1)
+        policy, values = self.network(self.network.planes(batch.positions.observations))
+        log_probs = self.log_probs(policy, batch.positions)
+        count = len(batch.actions)
+        policy_loss = -(improved * log_probs).sum() / count
+        value_loss = (values.float() - returns).square().mean()
+        loss = policy_loss + self.config.training.value_loss_coeff * value_loss
+        with torch.no_grad():
+            gap = torch.where(improved > 0, improved * (improved.log() - log_probs), 0.0)
+            metrics = {
+                "policy_loss": policy_loss.detach(),
+                "value_loss": value_loss.detach(),
+                "entropy": -(log_probs.exp() * log_probs).sum() / count,
+                "search_kl": gap.sum() / count,
+            }
+        return loss, metrics
+
+
+def mirror_some(batch: Batch, rng: np.random.Generator) -> Batch:
+    """The batch with half of its positions, drawn at random, mirrored with their moves."""
+    turned = rng.random(len(batch.actions)) < 0.5
+    old = batch.positions
+    observations = old.observations.copy()
+    observations[turned] = mirrored(observations[turned])
+    legal = np.where(turned[old.rows()], MIRRORED_ACTION[old.legal], old.legal)
+    actions = np.where(turned, MIRRORED_ACTION[batch.actions], batch.actions)
+    return batch._replace(positions=Positions(observations, legal, old.offsets), actions=actions)

@@ -1,0 +1,48 @@
+"""The weights that play: the learner's own, or older ones until they are handed on."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from keisei.core.learner import Learner
+
+
+class ActingWeights:
+    """The newest version that was handed on to those who play.
+
+    If every version is, they are the learner's own network. Otherwise they are a copy, and part of
+    a run's state: whoever goes on with the run plays with the same weights.
+    """
+
+    def __init__(self, agent: Learner, model_sync_interval: int) -> None:
+        self._agent = agent
+        self._interval = model_sync_interval
+        self._are_own = model_sync_interval == 1
+        self.network = agent.network if self._are_own else copy.deepcopy(agent.network)
+        self.version = agent.version
+
+    @property
+    def are_due(self) -> bool:
+        """Is the learner so far ahead that its weights should be handed on?"""
+        return self._agent.version - self.version >= self._interval
+
+    def take(self) -> None:
+        """Become the learner's weights of now."""
+        if not self._are_own:
+            self.network.load_state_dict(self._agent.network.state_dict())
+        self.version = self._agent.version
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the learner's state does not tell."""
+        if self._are_own:
+            return {}
+        return {"version": self.version, "network": self.network.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a `state_dict()`; without one, with the learner's weights of now."""
+        if self._are_own or not state:
+            self.take()
+        else:
+            self.network.load_state_dict(state["network"])
+            self.version = int(state["version"])

@@ -1,0 +1,97 @@
+"""The arithmetic of the learners, on networks of one layer that can be computed by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from keisei.worlds.config import DoubleDQNSettings, PPOSettings
+from keisei.worlds.double_dqn import DoubleDQN
+from keisei.worlds.memory import Buffer
+from keisei.worlds.ppo import PPO, gae
+from keisei.worlds.stack import clone, leaves_of
+from keisei.worlds.view import View
+
+VIEW = View((1,), np.dtype(np.float32))
+GENERATOR = torch.Generator().manual_seed(1)
+
+
+def column(*numbers, dtype=np.float32):
+    """[1 agent, batch, ...] of these."""
+    return np.array([numbers], dtype)
+
+
+@pytest.fixture
+def dqn():
+    algorithm = DoubleDQN(VIEW, 2, DoubleDQNSettings(hidden=[1], gamma=0.5, target_step=0.25))
+    state = algorithm.new_state(GENERATOR)
+    for name, weight in (("w0", [[[1.0]]]), ("w1", [[[1.0, 2.0]]])):
+        state[name] = torch.tensor(weight)
+        state[f"target.{name}"] = torch.tensor(weight)
+    state["target.w1"] = torch.tensor([[[30.0, 10.0]]])  # it would choose the other action
+    return algorithm, state
+
+
+def batch_of(done):
+    return {
+        "state": column([1]),
+        "action": column(0, dtype=np.int64),
+        "reward": column(4),
+        "done": column(done, dtype=np.bool_),
+        "next_state": column([1]),
+    }
+
+
+@pytest.mark.parametrize(("done", "goal"), [(False, 4 + 0.5 * 10), (True, 4)])
+def test_the_network_chooses_the_next_action_and_its_slower_copy_says_what_it_is_worth(
+    dqn, done, goal
+):
+    algorithm, state = dqn
+    loss = algorithm.loss(leaves_of(state, algorithm.weights), state, batch_of(done))
+    assert loss.item() == pytest.approx(abs(1 - goal) - 0.5)  # smooth L1; the value is 1
+
+
+def test_the_slower_copy_follows_by_its_step(dqn):
+    algorithm, state = dqn
+    algorithm.after_step(state)
+    assert state["target.w1"].tolist() == [[[30 - 0.25 * 29, 10 - 0.25 * 8]]]
+
+
+def test_steps_that_are_no_numbers_change_nothing(dqn):
+    algorithm, state = dqn
+    before, batch = clone(state), batch_of(done=True)
+    batch["reward"][:] = np.nan
+    leaves = leaves_of(state, algorithm.weights)
+    assert not algorithm.adam.step(state, algorithm.loss(leaves, state, batch), leaves).item()
+    assert all(torch.equal(state[name], before[name]) for name in state)
+
+
+def test_advantages_of_worlds_end_with_the_episode():
+    rewards, dones = np.array([[1], [2], [4]], np.float32), np.array([[False], [True], [False]])
+    values = np.array([[8], [16], [32]], np.float32)
+    got = gae(rewards, values, dones, gamma=0.5, lam=1.0)
+    assert got.tolist() == [[1 + 0.5 * 2 - 8], [2 - 16], [4 - 32]]
+
+
+def test_ppo_learns_returns_that_are_advantages_and_values_together():
+    algorithm = PPO(VIEW, 2, PPOSettings(hidden=[1], batch_size=2, gamma=1, lambda_gae=1))
+    memory = Buffer(2, 1, (1,), np.float32, algorithm.extras)
+    for turn in range(2):
+        memory.add([[turn]], [0], [1.0], [turn == 1], log_prob=[-0.7], value=[5.0])
+    drawn = algorithm.draw(memory, 1, 2, np.random.default_rng(1))
+    assert sorted(drawn["return"].ravel().tolist()) == [1, 2]  # what followed, whatever was thought
+
+
+def test_ppo_makes_what_turned_out_better_more_likely():
+    algorithm = PPO(VIEW, 2, PPOSettings(hidden=[4], entropy_coef=0, learning_rate=0.01))
+    state = algorithm.new_state(GENERATOR)
+    chance = algorithm.scores(state, torch.ones(1, 1, 1))[..., :-1].softmax(-1)[0, 0]
+    batches = {
+        "state": column([[1], [1]]),
+        "action": column([0, 1], dtype=np.int64),
+        "log_prob": chance.log().numpy()[None, None],
+        "advantage": column([1, -1]),
+        "return": column([0, 0]),
+    }
+    algorithm.learn(state, batches)
+    after = algorithm.scores(state, torch.ones(1, 1, 1))[..., :-1].softmax(-1)[0, 0]
+    assert after[0] > chance[0]
