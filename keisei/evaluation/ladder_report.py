@@ -24,9 +24,15 @@ def run_ladder(
     name: str, runs_dir: Path, settings: LadderSettings, watch: bool, ray: str | None = None
 ) -> None:
     """Rate a run; with `watch`, rate each new checkpoint until its training ends."""
-    run, console = Run.open(name, runs_dir), Console()
+    run = Run.open(name, runs_dir)
     if watch:
         give_way()  # training comes first
+    with run.lock_ladder():
+        _rate(run, settings, watch, ray)
+
+
+def _rate(run: Run, settings: LadderSettings, watch: bool, ray: str | None) -> None:
+    console = Console()
     while True:
         going = watch and is_training(run.folder)
         seen = _checkpoints(run)

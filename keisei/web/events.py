@@ -11,6 +11,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
+from weakref import WeakSet
 
 from keisei.errors import KeiseiError
 from keisei.web.schema import Message
@@ -41,7 +42,8 @@ class _Listener:
 class _Watcher:
     def __init__(self, look: Look) -> None:
         self._look = look
-        self.listeners: set[_Listener] = set()
+        # Weak: of a stream that was never begun, its end is not told either.
+        self.listeners: WeakSet[_Listener] = WeakSet()
         self._last: dict[str, bytes] = {}
         self.task = asyncio.create_task(self._run())
 
@@ -52,7 +54,7 @@ class _Watcher:
 
     async def _run(self) -> None:
         try:
-            while True:
+            while self.listeners:
                 for name, message in (await self._try_to_look() or {}).items():
                     self._tell(name, message)
                 await asyncio.sleep(INTERVAL)
@@ -83,30 +85,27 @@ class Hub:
 
     def __init__(self) -> None:
         self._watchers: dict[Hashable, _Watcher] = {}
-        self._streams = 0
         self._closed = False
 
     def open(self, key: Hashable, make_look: Callable[[], Look]) -> AsyncIterator[bytes]:
         """A stream of what is new in `key`, beginning with what is known."""
-        if self._streams >= MAX_STREAMS:
+        if sum(len(watcher.listeners) for watcher in self._watchers.values()) >= MAX_STREAMS:
             raise Busy(f"{MAX_STREAMS} windows are already watching")
-        return self._listen(key, make_look)
+        listener = _Listener()  # counted from now on, not from when the stream begins
+        watcher = self._watchers.get(key)
+        if watcher is None or watcher.task.done():
+            watcher = self._watchers[key] = _Watcher(make_look())
+        watcher.add(listener)
+        return self._listen(key, listener)
 
-    async def _listen(self, key: Hashable, make_look: Callable[[], Look]) -> AsyncIterator[bytes]:
-        listener = _Listener()
-        self._streams += 1
+    async def _listen(self, key: Hashable, listener: _Listener) -> AsyncIterator[bytes]:
         try:
-            watcher = self._watchers.get(key)
-            if watcher is None or watcher.task.done():
-                watcher = self._watchers[key] = _Watcher(make_look())
-            watcher.add(listener)
             while not self._closed:
                 message = await _next(listener)
                 if message is None:
                     return
                 yield message
         finally:
-            self._streams -= 1
             self._leave(key, listener)
 
     def _leave(self, key: Hashable, listener: _Listener) -> None:

@@ -5,18 +5,18 @@
 - Requests that change something must come from our own page: Origin must be this server.
 - Beyond loopback, a token is needed: first in the address, then in a cookie that no script can
   read and no other site can send.
-- Request bodies are limited in size.
+- Request bodies are limited in size and time.
 - The page can load from and connect to this server only, and cannot be framed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import secrets
 import socket
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote_plus
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -24,8 +24,10 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY = 64 * 1024
+BODY_SECONDS = 20.0
 COOKIE = "keisei_token"
 _TOO_LARGE = (413, f"a request may have at most {MAX_BODY:,} bytes")
+_TOO_SLOW = (408, "the request did not arrive in time")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _HEADERS = {
     "Content-Security-Policy": (
@@ -97,15 +99,20 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refusal = self._refusal(scope, headers)
-        set_cookie = refusal is None and self._brings_token(scope)
+        brings_token = self._brings_token(scope)
+        if self._access.token:
+            scope["query_string"] = _without_token(scope["query_string"])  # what logs show
+        refusal = self._refusal(scope, headers, brings_token)
+        set_cookie = refusal is None and brings_token
         answer = _Answer(scope, send, self._access.token if set_cookie else None)
         if refusal:
             await _problem(*refusal)(scope, receive, answer.send)
             return
         await self._app(scope, _Body(receive).receive, answer.send)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+    def _refusal(
+        self, scope: Scope, headers: Headers, brings_token: bool
+    ) -> tuple[int, str] | None:
         """Why the request is refused, as a status and a sentence; None if it may pass."""
         host = headers.get("host", "")
         if not self._access.knows_host(host):
@@ -115,18 +122,16 @@ class Guard:
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length[:20]) > MAX_BODY:
             return _TOO_LARGE
-        if self._access.token and not (self._has_token(headers) or self._brings_token(scope)):
+        if self._access.token and not (self._has_token(headers) or brings_token):
             return 401, "a token is required: open the address that `keisei serve` printed"
         return None
 
     def _has_token(self, headers: Headers) -> bool:
-        cookies: SimpleCookie = SimpleCookie()
-        try:
-            cookies.load(headers.get("cookie", ""))
-        except CookieError:
-            return False
+        # By hand: one cookie of another program that is not as it should be (JSON, a space) makes
+        # SimpleCookie forget all others.
+        cookies = [one.strip().partition("=") for one in headers.get("cookie", "").split(";")]
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        given = [cookies[COOKIE].value] if COOKIE in cookies else []
+        given = [value for name, _, value in cookies if name == COOKIE]
         given += [bearer.strip()] if scheme.lower() == "bearer" else []
         return any(self._access.is_token(one) for one in given)
 
@@ -138,14 +143,35 @@ class Guard:
         return any(self._access.is_token(one) for one in parse_qs(query).get("token", []))
 
 
+def _without_token(query: bytes) -> bytes:
+    """The query without what could be a token.
+
+    >>> _without_token(b"a=1&token=x&b=2&%74oken=y")
+    b'a=1&b=2'
+    """
+    parts = [
+        (part, unquote_plus(part.partition(b"=")[0].decode("latin-1")))
+        for part in query.split(b"&")
+    ]
+    return b"&".join(part for part, name in parts if name != "token")
+
+
 class _Body:
-    """Counts the bytes of a body whose length was missing or wrong."""
+    """Counts the bytes of a body whose length was missing or wrong, and limits the wait for it."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive, self._size = receive, 0
+        self._complete = False
 
     async def receive(self) -> Message:
-        message = await self._receive()
+        # When the body is there, the next message is that the client has gone.
+        try:
+            message = await asyncio.wait_for(
+                self._receive(), None if self._complete else BODY_SECONDS
+            )
+        except asyncio.TimeoutError:
+            raise HTTPException(*_TOO_SLOW) from None
+        self._complete = not message.get("more_body", False)
         self._size += len(message.get("body", b""))
         if self._size > MAX_BODY:
             raise HTTPException(*_TOO_LARGE)

@@ -11,12 +11,13 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from fastapi import FastAPI
 
 from keisei.errors import KeiseiError
 from keisei.web.app import Server, create_app
+from keisei.web.connections import Connection
 from keisei.web.security import Access
 
-MAX_CONNECTIONS = 500
 MORE_PORTS = 50  # to try if the wanted one is taken
 
 
@@ -64,20 +65,25 @@ def serve(
             print("Anyone with this address can watch and play on this machine.", flush=True)
         if open_browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        config = uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            ws="none",
-            limit_concurrency=MAX_CONNECTIONS,
-            timeout_graceful_shutdown=1,
-        )
         try:
-            _Uvicorn(config, server).run(sockets=[listening])
+            _Uvicorn(uvicorn_config(app), server).run(sockets=[listening])
         finally:
             if server.busy:  # Python would wait for threads that are loading a network or thinking
                 os._exit(130)
+
+
+def uvicorn_config(app: FastAPI, port: int = 0) -> uvicorn.Config:
+    """How uvicorn serves the application."""
+    return uvicorn.Config(
+        app,
+        port=port,
+        http=Connection,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=1,
+    )
 
 
 def _listen(host: str, port: int, more: int = MORE_PORTS) -> socket.socket:
