@@ -75,9 +75,9 @@ class Supervisor:
         self.is_central = self.parallel.inference == "central" or (
             self.parallel.inference == "auto" and choose_device(config.env.device).type != "cpu"
         )
+        self._allocate()
         games = self.parallel.num_envs_per_worker
         self._traced = not self.is_central and tracing_pays(build_network(config.model), games)
-        self._allocate()
         self.changed = threading.Condition()
         self.leaving: set[int] = set()  # workers whose process is to be renewed
         self.plan: UpdatePlan | None = None  # of the update that the learner waits for
