@@ -3,6 +3,7 @@ import pytest
 
 from keisei.shogi import NUM_ACTIONS, IllegalActionError, ShogiGame, VectorShogi, planes
 from keisei.shogi.features import SIDE
+from keisei.shogi.rules import HANDICAPS, START_SFEN
 
 MATE_IN_ONE = "4k4/9/4G4/9/9/9/9/9/4K4 b G 1"
 
@@ -179,3 +180,13 @@ def test_play_goes_on_exactly_from_a_saved_state():
 def test_settings_that_make_no_sense_are_refused(settings, says):
     with pytest.raises(ValueError, match=says):
         VectorShogi(**settings)
+
+
+def test_games_start_drawn_by_their_own_streams():
+    starts = [START_SFEN, HANDICAPS["rook"], HANDICAPS["lance"]]
+    few = VectorShogi(2, seed=3, move_limit=2, start_sfens=starts)
+    many = VectorShogi(9, seed=3, move_limit=2, start_sfens=starts)
+    for _ in range(12):  # each game ends after two moves, and the next one is drawn
+        for games in (few, many):
+            games.step(games.random_actions())
+        np.testing.assert_array_equal(few.observations, many.observations[:2])
