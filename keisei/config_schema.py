@@ -30,7 +30,7 @@ from keisei.shogi.rules import HANDICAPS, START_SFEN, new_board
 class EnvConfig(Section):
     """The game."""
 
-    seed: int = Field(1, ge=0, description="Seed of every random choice in the run.")
+    seed: int = Field(1, ge=0, lt=2**63, description="Seed of every random choice in the run.")
     device: str = Field("auto", description="auto (CUDA if available), cpu, cuda or cuda:N.")
     move_limit: int = Field(
         512,
@@ -97,6 +97,25 @@ class ModelConfig(Section):
     )
 
 
+# What other programs call our settings.
+ELSEWHERE = {
+    "max_game_length": "env.move_limit",
+    "max_moves": "env.move_limit",
+    "max_moves_per_game": "env.move_limit",
+    "batch_size": "training.minibatch_size",
+    "buffer_size": "training.parallel.experience_batch_size",
+    "clip_range": "training.clip_epsilon",
+    "ent_coef": "training.entropy_coef",
+    "gae_lambda": "training.lambda_gae",
+    "lr": "training.learning_rate",
+    "n_epochs": "training.ppo_epochs",
+    "n_steps": "training.parallel.rollout_length",
+    "num_envs": "training.parallel.num_envs_per_worker",
+    "steps_per_epoch": "training.parallel.experience_batch_size",
+    "total_steps": "training.total_timesteps",
+    "vf_coef": "training.value_loss_coeff",
+}
+
 # The learners, by their name in `training.algorithm`: a module of `keisei`, and a class in it.
 LEARNERS = {
     "ppo": "keisei.core.ppo_agent:PPOAgent",
@@ -125,7 +144,9 @@ class TrainingConfig(Section):
     search: SearchConfig = Field(
         default_factory=SearchConfig, description="Self-play by search (gumbel)."
     )
-    total_timesteps: int = Field(1_000_000, ge=1, description="Moves to play and learn from.")
+    total_timesteps: int = Field(
+        1_000_000, ge=1, lt=10**12, description="Moves to play and learn from."
+    )
     learning_rate: float = Field(
         1e-3, gt=0, le=1, description="Learning rate of Adam at the start."
     )
@@ -267,9 +288,11 @@ class AppConfig(Section):
                 "num_envs_per_worker x rollout_length)"
             )
         if parallel.model_sync_interval > parallel.max_policy_lag + 1:
+            interval = parallel.model_sync_interval
             raise ValueError(
-                f"training.parallel.model_sync_interval is {parallel.model_sync_interval}: "
-                f"rollouts would be older than max_policy_lag = {parallel.max_policy_lag} allows"
+                f"training.parallel.model_sync_interval is {interval}: rollouts would be older "
+                f"than max_policy_lag = {parallel.max_policy_lag} allows; leave that out, or set "
+                f"it to at least {interval - 1}"
             )
         if parallel.backend != "ray" or "num_workers" in parallel.model_fields_set:
             parallel.check_opponents()  # else the cluster says how many workers there are
@@ -303,7 +326,8 @@ def parse_config(data: dict[str, Any]) -> AppConfig:
         return AppConfig.model_validate(data)
     except ValidationError as error:
         names = setting_names(AppConfig)
-        raise ConfigError("; ".join(explain(e, names) for e in error.errors())) from None
+        problems = (explain(e, names, ELSEWHERE) for e in error.errors())
+        raise ConfigError("; ".join(problems)) from None
 
 
 def describe(section: Section | None = None, indent: int = 0) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from itertools import accumulate
 from pathlib import Path
@@ -139,11 +139,14 @@ def setting_names(section: type[BaseModel], before: str = "") -> list[str]:
     return names
 
 
-def explain(error: Any, names: Sequence[str]) -> str:
-    """One of pydantic's errors in a few words, with the field and the value; `names` there are."""
+def explain(error: Any, names: Sequence[str], elsewhere: Mapping[str, str] | None = None) -> str:
+    """One of pydantic's errors in a few words, with the field and the value.
+
+    `names` there are; `elsewhere` has words that other programs use for some of them.
+    """
     where = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
-        meant = _meant(where, names)
+        meant = _meant(where, names, elsewhere or {})
         advice = f": did you mean {meant}?" if meant else " (`keisei config` lists them all)"
         return f"{where}: there is no such setting{advice}"
     if error["type"] == "model_type":
@@ -155,8 +158,11 @@ def explain(error: Any, names: Sequence[str]) -> str:
     return f"{where}: {message[0].lower() + message[1:]}, not {error['input']!r}"
 
 
-def _meant(wrong: str, names: Sequence[str]) -> str:
-    """The settings of the same name in other sections, else the one that is spelt most alike."""
+def _meant(wrong: str, names: Sequence[str], elsewhere: Mapping[str, str]) -> str:
+    """The settings of the same name in other sections, else what is spelt most alike."""
     last = wrong.rpartition(".")[2]
-    same = [name for name in names if name.rpartition(".")[2] == last]
-    return " or ".join(same or get_close_matches(wrong, names, n=1))
+    if last in elsewhere:
+        return elsewhere[last]
+    own = [name.rpartition(".")[2] for name in names]
+    alike = last if last in own else "".join(get_close_matches(last, own, n=1))
+    return " or ".join(name for name, short in zip(names, own, strict=True) if short == alike)

@@ -124,3 +124,7 @@ def test_a_setting_that_cannot_change_is_refused_by_name(run, name):
         resume(run, name, CANNOT[name])
     assert f" {name} cannot " in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_longer_goal_is_the_goal(run):
+    assert resume(run, "training.total_timesteps", 4096).progress.total_timesteps == 4096
