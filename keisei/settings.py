@@ -104,14 +104,9 @@ def to_yaml(settings: Section) -> str:
 
 def apply_override(data: dict[str, Any], override: str) -> None:
     """Change plain data by a `section.field=value`."""
-    path, equals, text = override.partition("=")
-    keys = path.strip().split(".")
-    if not equals or not all(keys):
+    name, equals, text = override.partition("=")
+    if not equals or not all(name.strip().split(".")):
         raise ConfigError(f"{override!r} is not of the form section.field=value")
-    for key in keys[:-1]:
-        data = data.setdefault(key, {})
-        if not isinstance(data, dict):
-            raise ConfigError(f"{override!r}: {key} is not a section")
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError:
@@ -120,7 +115,17 @@ def apply_override(data: dict[str, Any], override: str) -> None:
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
             value = float(value)
-    data[keys[-1]] = value
+    set_value(data, name.strip(), value)
+
+
+def set_value(data: dict[str, Any], name: str, value: Any) -> None:
+    """Change plain data by a setting's dotted name."""
+    *sections, last = name.split(".")
+    for section in sections:
+        data = data.setdefault(section, {})
+        if not isinstance(data, dict):
+            raise ConfigError(f"{name}: {section} is not a section")
+    data[last] = value
 
 
 def setting_names(section: type[BaseModel], before: str = "") -> list[str]:

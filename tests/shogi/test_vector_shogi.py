@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from keisei.shogi import (
-    HANDICAPS,
     NUM_ACTIONS,
     IllegalActionError,
     ShogiGame,

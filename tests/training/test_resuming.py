@@ -62,6 +62,7 @@ CAN_CHANGE = {
     "training.search.considered": 4,
     "training.search.scale": 1.0,
     "training.average": 0.9,
+    "stretches": "[{begin: 9, change: {training.gamma: 0.9}}]",
     "evaluation.opponents": "[greedy]",
     "evaluation.temperature": 0,
     "evaluation.rate": True,
