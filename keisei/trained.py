@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 
 from keisei.config_schema import ModelConfig
-from keisei.core.learner import build_network
-from keisei.core.neural_network import ActorCriticResTower
+from keisei.core.neural_network import ActorCriticResTower, build_network
 from keisei.core.policy import Policy, evaluate
+from keisei.core.precision import plays_in
 from keisei.errors import KeiseiError
 from keisei.models import NETWORKS
 from keisei.runs.checkpoint import (
@@ -41,6 +41,7 @@ def load_trained(path: Path, limit: int | None = None) -> TrainedNetwork:
         # Of the settings only what is needed: an old run may have others that are gone by now.
         settings = parse_yaml(state["config"])
         network = _network(ModelConfig.model_validate(settings["model"]), trained_weights(state))
+        network = plays_in(network, settings["training"].get("precision", "float32"))
         parallel = settings["training"]["parallel"]
         processes = int(parallel["num_workers"]) if parallel["enabled"] else 1
         progress = state["progress"]

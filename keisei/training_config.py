@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -81,7 +81,10 @@ class TrainingConfig(Section):
     normalize_advantages: bool = Field(
         True, description="Scale to mean 0 and standard deviation 1 per minibatch."
     )
-    mixed_precision: bool = Field(False, description="bfloat16 autocast; CUDA only.")
+    precision: Literal["float32", "bfloat16", "auto"] = Field(
+        "float32",
+        description="Arithmetic of playing and learning; auto: bfloat16 if that is faster here.",
+    )
     checkpoint_interval: int = Field(50_000, ge=1, description="Moves between checkpoints.")
     keep_checkpoints: int = Field(
         5, ge=1, description="How many checkpoints to keep, not counting those saved when stopping."

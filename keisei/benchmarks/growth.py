@@ -18,7 +18,7 @@ from keisei.benchmarks import collect, learn
 from keisei.benchmarks.growth_plot import draw, rows
 from keisei.benchmarks.report import Contender, OtherLoad, interleave, publish
 from keisei.config_schema import AppConfig
-from keisei.core.learner import build_network
+from keisei.core.neural_network import build_network
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.runtime import traced
 from keisei.errors import KeiseiError

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -18,9 +17,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from keisei.config_schema import AppConfig, ModelConfig
-from keisei.core.neural_network import PRESETS, ActorCriticResTower
+from keisei.config_schema import AppConfig
+from keisei.core.neural_network import build_network
 from keisei.core.policy import Evaluation, evaluate, sample
+from keisei.core.precision import autocast
 from keisei.core.rollout import Rollout
 from keisei.errors import KeiseiError
 from keisei.shogi import Positions, features
@@ -44,17 +44,6 @@ def make_learner(config: AppConfig) -> Learner:
     module, _, name = LEARNERS[config.training.algorithm].partition(":")
     learner: Learner = getattr(import_module(module), name)(config)
     return learner
-
-
-def build_network(config: ModelConfig) -> ActorCriticResTower:
-    """A fresh network of the configured size."""
-    preset = PRESETS[config.preset]
-    return ActorCriticResTower(
-        preset.depth if config.depth is None else config.depth,
-        preset.width if config.width is None else config.width,
-        preset.se_ratio if config.se_ratio is None else config.se_ratio,
-        config.policy_head,
-    )
 
 
 def choose_device(name: str) -> torch.device:
@@ -189,7 +178,5 @@ class Learner(ABC):
         return int(actions[0]), float(log_probs[0]), float(values[0])
 
     def precision(self) -> Any:
-        """The configured precision, for the length of a `with` block."""
-        if self.config.training.mixed_precision and self.device.type == "cuda":
-            return torch.autocast("cuda", dtype=torch.bfloat16)
-        return nullcontext()
+        """The arithmetic that the settings want, for the time of a `with` block."""
+        return autocast(self.device, self.config.training.precision)

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 
 from keisei.config_schema import AppConfig
-from keisei.core.learner import build_network
 from keisei.core.policy import Policy, evaluate, uniform
+from keisei.core.precision import acting_network
 from keisei.errors import KeiseiError
 from keisei.runs.checkpoint import CheckpointStore, load_checkpoint, trained_weights
 
@@ -69,7 +69,7 @@ class Opponent:
             path = paths[rng.integers(len(paths))]
             if path != self._loaded:
                 weights = trained_weights(load_checkpoint(path))
-                network = build_network(self._config.model)
+                network = acting_network(self._config)
                 network.load_state_dict(weights)
                 self._policy = partial(evaluate, network)
                 self._loaded = path

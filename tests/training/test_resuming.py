@@ -32,7 +32,7 @@ CAN_CHANGE = {
     "training.max_grad_norm": 2,
     "training.target_kl": 0,
     "training.normalize_advantages": False,
-    "training.mixed_precision": True,
+    "training.precision": "bfloat16",
     "training.checkpoint_interval": 256,
     "training.keep_checkpoints": 1,
     "training.parallel.enabled": True,

@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 from keisei.core.learner import Learner
+from keisei.core.precision import in_precision
 
 
 class ActingWeights:
@@ -18,8 +19,12 @@ class ActingWeights:
     def __init__(self, agent: Learner, model_sync_interval: int) -> None:
         self._agent = agent
         self._interval = model_sync_interval
+        precision = agent.config.training.precision
         self._are_own = model_sync_interval == 1
-        self.network = agent.network if self._are_own else copy.deepcopy(agent.network)
+        shared = self._are_own and precision == "float32"
+        self.network = (
+            agent.network if shared else in_precision(copy.deepcopy(agent.network), precision)
+        )
         self.version = agent.version
 
     @property
@@ -29,7 +34,7 @@ class ActingWeights:
 
     def take(self) -> None:
         """Become the learner's weights of now."""
-        if not self._are_own:
+        if self.network is not self._agent.network:
             self.network.load_state_dict(self._agent.network.state_dict())
         self.version = self._agent.version
 

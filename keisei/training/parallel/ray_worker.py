@@ -14,8 +14,8 @@ import torch
 
 import keisei
 from keisei.config_schema import AppConfig
-from keisei.core.learner import build_network
 from keisei.core.policy import Evaluation, evaluate
+from keisei.core.precision import acting_network
 from keisei.core.rollout import Rollout
 from keisei.core.runtime import Forward, traced, tracing_pays
 from keisei.processes.machine import keep_freed_memory
@@ -42,7 +42,7 @@ class RayWorker:
     def __init__(self, config: AppConfig, index: int, checkpoints: Path | None) -> None:
         keep_freed_memory()
         self._config, self._index = config, index
-        self._network = build_network(config.model)
+        self._network = acting_network(config)
         self._opponent = Opponent(config, index, checkpoints)
         self._sees_checkpoints = checkpoints is None or checkpoints.is_dir()
         self._forward: Forward | None = None

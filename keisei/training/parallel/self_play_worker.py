@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection
 import numpy as np
 import torch
 
-from keisei.core.learner import build_network
 from keisei.core.policy import Evaluation, Policy, evaluate
+from keisei.core.precision import acting_network
 from keisei.core.runtime import traced
 from keisei.processes.machine import keep_freed_memory, name_process
 from keisei.processes.shared_memory import SharedArrays
@@ -69,7 +69,7 @@ class SelfPlayWorker:
 
     def _run_network(self, welcome: Welcome, weights_fd: int) -> None:
         """Run the network in this process, on one thread."""
-        network = build_network(welcome.config.model)
+        network = acting_network(welcome.config)
         receiver = ModelReceiver(network, weights_fd)
         games = welcome.config.training.parallel.num_envs_per_worker
         forward = traced(network, games) if welcome.traced else None

@@ -73,8 +73,7 @@ class SerialManager(BaseManager):
         (shard, opponent), version = self._playing[index], self._acting.version
         rollout = new_rollout(self.config)
         policy = partial(evaluate, self._acting.network)
-        with self.agent.precision():
-            games = shard.collect(policy, rollout, version, opponent.policy(version))
+        games = shard.collect(policy, rollout, version, opponent.policy(version))
         self._shards[index] = state = shard.state_dict()
         return RolloutDone(None, version, games, state, shard.scores, rollout=rollout)
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from keisei.config_schema import AppConfig
-from keisei.core.learner import Learner, build_network, choose_device
+from keisei.core.learner import Learner, choose_device
+from keisei.core.precision import acting_network
 from keisei.core.runtime import tracing_pays
 from keisei.errors import KeiseiError
 from keisei.processes.line import describe_exit, is_stopped, was_killed
@@ -76,7 +77,7 @@ class Supervisor:
         )
         self._allocate()
         games = self.parallel.num_envs_per_worker
-        self._traced = not self.is_central and tracing_pays(build_network(config.model), games)
+        self._traced = not self.is_central and tracing_pays(acting_network(config), games)
         self.changed = threading.Condition()
         self.leaving: set[int] = set()  # workers whose process is to be renewed
         self.plan: UpdatePlan | None = None  # of the update that the learner waits for
