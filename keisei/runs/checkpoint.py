@@ -87,6 +87,15 @@ def load_checkpoint(path: Path, limit: int | None = None) -> dict[str, Any]:
     return state
 
 
+def step_of(path: Path) -> int:
+    """The step of a checkpoint of a store, which its name tells.
+
+    >>> step_of(Path("checkpoints/step_000000123456.pt"))
+    123456
+    """
+    return int(path.stem.removeprefix("step_"))
+
+
 class CheckpointStore:
     """The checkpoints of one run: a folder of ``step_000000123456.pt``, the newest `keep` of them.
 

@@ -11,6 +11,7 @@
       learning_curve.png
       ladder.json           ratings of its checkpoints, if they were rated
       lock                  held by the process that trains; it names that process
+      ladder.lock           held by the process that rates it
 """
 
 import contextlib
@@ -125,10 +126,21 @@ class Run:
         The operating system lets go when the process ends, however it ends. A process that is
         started by fork shares the lock; one that is started by spawn does not.
         """
+        with self._hold(self.lock_path, "training"):
+            yield
+
+    @contextlib.contextmanager
+    def lock_ladder(self) -> Iterator[None]:
+        """Hold the run's ladder while its players play: two would each lose the other's games."""
+        with self._hold(self.folder / "ladder.lock", "ladder"):
+            yield
+
+    @contextlib.contextmanager
+    def _hold(self, path: Path, what: str) -> Iterator[None]:
         with contextlib.ExitStack() as held:
             try:
-                file = held.enter_context(self.lock_path.open("ab+", buffering=0))
-                _take(file, self.folder)
+                file = held.enter_context(path.open("ab+", buffering=0))
+                _take(file, self.folder, what)
                 file.truncate(0)
                 file.write(b"%d\n" % os.getpid())
                 self._make_subfolders()  # of an old run, some may have been removed by hand
@@ -194,7 +206,7 @@ def _claim_folder(root: Path, name: str | None) -> Path:
     return folder
 
 
-def _take(file: FileIO, folder: Path) -> None:
+def _take(file: FileIO, folder: Path, what: str) -> None:
     if sys.platform == "win32":  # there runs are not locked
         return
     try:
@@ -203,6 +215,6 @@ def _take(file: FileIO, folder: Path) -> None:
         file.seek(0)
         pid = file.read().decode().strip() or "unknown"
         raise RunError(
-            f"the run {folder} is in use by another training (process {pid}): "
+            f"the run {folder} is in use by another {what} (process {pid}): "
             "wait until it ends, or stop it"
         ) from None

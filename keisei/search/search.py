@@ -16,10 +16,9 @@ import numpy as np
 
 from keisei.search.limit import Limit
 from keisei.search.node import Node
-from keisei.search.score import Score
 from keisei.search.tree import Leaf, Tree, finish
 from keisei.shogi import Positions, features
-from keisei.shogi.actions import ACTION_OF_MOVE, move_to_usi
+from keisei.shogi.actions import ACTION_OF_MOVE, Turn, move_to_usi
 from keisei.shogi.moving import move_pieces
 from keisei.shogi.rules import can_declare
 
@@ -40,6 +39,34 @@ class SearchSettings:
 
 
 @dataclass(frozen=True)
+class Score:
+    """How a position stands for one side: from -1 (lost) to 1 (won).
+
+    `mate` is the number of moves, of both sides, until a proven mate; negative if `side` is mated.
+
+    >>> Score("white", 0.5).seen_by("black")
+    Score(side='black', value=-0.5, mate=None)
+    >>> Score("white", 0.5).win_chance
+    0.75
+    """
+
+    side: Turn
+    value: float
+    mate: int | None = None
+
+    def seen_by(self, side: Turn) -> Score:
+        """The same score for a side."""
+        if side == self.side:
+            return self
+        return Score(side, -self.value, None if self.mate is None else -self.mate)
+
+    @property
+    def win_chance(self) -> float:
+        """From 0 to 1."""
+        return (1 + self.value) / 2
+
+
+@dataclass(frozen=True)
 class Report:
     """What a search found."""
 
@@ -51,17 +78,7 @@ class Report:
 
 
 class Search:
-    """Searches any number of trees at once with one network.
-
-    >>> from keisei.config_schema import AppConfig
-    >>> from keisei.core.ppo_agent import PPOAgent
-    >>> from keisei.shogi import ShogiGame
-    >>> search = Search(PPOAgent(AppConfig(), "cpu").evaluate)
-    >>> tree = Tree(ShogiGame("4k4/9/4G4/9/9/9/9/9/4K4 b G 1"))
-    >>> search.run([tree], Limit(nodes=50))
-    >>> search.report(tree).line
-    ['G*5b']
-    """
+    """Searches any number of trees at once with one network."""
 
     def __init__(self, policy: Policy, settings: SearchSettings | None = None) -> None:
         self.settings = settings or SearchSettings()
@@ -162,7 +179,7 @@ def _root_value(root: Node) -> float:
     if root.end_value is not None:
         return root.end_value
     if not root.children:
-        return 0.0
+        return root.value if root.expanded else 0.0
     child = root.children[root.best()]
     return child.total / max(child.visits, 1)
 

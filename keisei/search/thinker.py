@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from keisei.search.limit import Limit
 from keisei.search.node import Node
-from keisei.search.score import Score
-from keisei.search.search import Report, Search, SearchSettings
+from keisei.search.search import Report, Score, Search, SearchSettings
 from keisei.search.tree import Tree
 from keisei.shogi import ShogiGame
 from keisei.shogi.actions import Turn
@@ -20,7 +19,7 @@ if TYPE_CHECKING:  # PyTorch takes seconds to import, and the network comes from
 
 
 @dataclass(frozen=True)
-class Candidate:
+class RankedMove:
     """A move to consider: how likely the policy plays it, and what the search found."""
 
     move: str  # USI
@@ -102,30 +101,28 @@ class Thinker:
                 tree.rest()
 
     def _tree(self, number: int, game: ShogiGame) -> Tree:
-        tree = self._trees.get(number)
-        if tree is None:
-            tree = self._trees[number] = Tree(game)
+        if number in self._trees:
+            self._trees[number].set_position(game)
         else:
-            tree.set_position(game)
-        return tree
+            self._trees[number] = Tree(game)
+        return self._trees[number]
 
     def report(self) -> Report:
         """What is known of the game so far: for a limit's `stop`, while the search goes on."""
         return self._search.report(self._trees[0])
 
-    def candidates(self, count: int) -> list[Candidate]:
+    def ranked_moves(self, count: int) -> list[RankedMove]:
         """The moves to consider in the game that was last thought about, the best one first."""
         tree = self._trees[0]
         root, best = tree.root, self._search.report(tree)
-        ranked = []
+        found = []
         for index, prior in enumerate(root.priors.tolist()):
             move, child = tree.usi(root, index), root.children.get(index)
             # A mate that was seen at once has no visits.
             score = best.score if move == best.move else _score(tree.side, child)
             rank = (move == best.move, child.visits if child else 0, prior)
-            ranked.append((rank, Candidate(move, prior, score)))
-        ranked.sort(key=lambda one: one[0], reverse=True)
-        return [candidate for _, candidate in ranked[:count]]
+            found.append((rank, RankedMove(move, prior, score)))
+        return [ranked for _, ranked in sorted(found, key=lambda one: one[0], reverse=True)[:count]]
 
 
 def _score(side: Turn, child: Node | None) -> Score | None:

@@ -52,8 +52,9 @@ class Tree:
         self._start, self._moves, self._move_limit = start, moves, game.move_limit
         self._played, self._bonus = len(moves), handicap_bonus(start)
         self._board, self.side = game.search_board(), game.turn
-        is_known = root is not None and root.expanded
-        self.root = root if root and is_known else self._new_root(game.observation())
+        if root is None or not root.expanded:
+            root = self._new_root(game.observation())
+        self.root = root
         self.kept_visits = self.root.visits
 
     @classmethod

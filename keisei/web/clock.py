@@ -10,7 +10,7 @@ from keisei.web.schema import ClockNow, ClockSettings
 
 
 class Clock:
-    """Main time, then a number of seconds for each move (byoyomi).
+    """Main time, then seconds for each move (byoyomi).
 
     >>> now = [0.0]
     >>> clock = Clock(ClockSettings(main=60, byoyomi=10), lambda: now[0])
@@ -37,14 +37,14 @@ class Clock:
         self._running, self._since = side, self._now()
 
     def stop(self) -> None:
-        """A move was made: what it took is gone from the main time."""
+        """A move was made: take its time off the main time."""
         if self._running:
             passed = self._now() - self._since
             self._main[self._running] = max(self._main[self._running] - passed, 0.0)
             self._running = None
 
     def left(self, side: Turn) -> float:
-        """Seconds that a side has for its move, byoyomi included."""
+        """Seconds that a side has left for its move, including byoyomi."""
         passed = self._now() - self._since if self._running == side else 0.0
         return max(self._main[side] + self._byoyomi - passed, 0.0)
 

@@ -1,7 +1,7 @@
-"""Server-sent events: one watcher for each thing that is watched, however many watch it.
+"""Server-sent events: one watcher per thing that is watched, however many listen.
 
-A watcher looks every second whether something has changed (a few `stat` calls), makes the messages
-once, and hands the same bytes to all listeners. It lives as long as it has any.
+A watcher checks every second whether something has changed (a few `stat` calls), makes the messages
+once, and sends the same bytes to all listeners. It lives as long as it has any.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
+from weakref import WeakSet
 
 from keisei.errors import KeiseiError
 from keisei.web.schema import Message
@@ -32,7 +33,7 @@ class _Listener:
     queue: asyncio.Queue[bytes | None] = field(default_factory=lambda: asyncio.Queue(_QUEUED))
 
     def put(self, message: bytes | None) -> None:
-        """Every message is the whole state: a listener that is behind misses the oldest ones."""
+        """Every message holds the whole state, so a slow listener may miss the oldest ones."""
         if self.queue.full():
             self.queue.get_nowait()
         self.queue.put_nowait(message)
@@ -41,7 +42,8 @@ class _Listener:
 class _Watcher:
     def __init__(self, look: Look) -> None:
         self._look = look
-        self.listeners: set[_Listener] = set()
+        # Weak: of a stream that was never begun, its end is not told either.
+        self.listeners: WeakSet[_Listener] = WeakSet()
         self._last: dict[str, bytes] = {}
         self.task = asyncio.create_task(self._run())
 
@@ -52,7 +54,7 @@ class _Watcher:
 
     async def _run(self) -> None:
         try:
-            while True:
+            while self.listeners:
                 for name, message in (await self._try_to_look() or {}).items():
                     self._tell(name, message)
                 await asyncio.sleep(INTERVAL)
@@ -65,7 +67,7 @@ class _Watcher:
             return await self._look()
         except NotFound:
             raise
-        except (KeiseiError, OSError, RuntimeError) as error:  # the next look may do better
+        except (KeiseiError, OSError, RuntimeError) as error:  # the next look may succeed
             log.debug("a look failed: %s", error)
             return None
 
@@ -79,34 +81,31 @@ class _Watcher:
 
 
 class Hub:
-    """All watchers; used by the event loop's thread alone."""
+    """All watchers; only the event loop's thread uses it."""
 
     def __init__(self) -> None:
         self._watchers: dict[Hashable, _Watcher] = {}
-        self._streams = 0
         self._closed = False
 
     def open(self, key: Hashable, make_look: Callable[[], Look]) -> AsyncIterator[bytes]:
-        """A stream of what is new in `key`; what is known comes at once."""
-        if self._streams >= MAX_STREAMS:
+        """A stream of what is new in `key`, beginning with what is known."""
+        if sum(len(watcher.listeners) for watcher in self._watchers.values()) >= MAX_STREAMS:
             raise Busy(f"{MAX_STREAMS} windows are already watching")
-        return self._listen(key, make_look)
+        listener = _Listener()  # counted from now on, not from when the stream begins
+        watcher = self._watchers.get(key)
+        if watcher is None or watcher.task.done():
+            watcher = self._watchers[key] = _Watcher(make_look())
+        watcher.add(listener)
+        return self._listen(key, listener)
 
-    async def _listen(self, key: Hashable, make_look: Callable[[], Look]) -> AsyncIterator[bytes]:
-        listener = _Listener()
-        self._streams += 1
+    async def _listen(self, key: Hashable, listener: _Listener) -> AsyncIterator[bytes]:
         try:
-            watcher = self._watchers.get(key)
-            if watcher is None or watcher.task.done():
-                watcher = self._watchers[key] = _Watcher(make_look())
-            watcher.add(listener)
             while not self._closed:
                 message = await _next(listener)
                 if message is None:
                     return
                 yield message
         finally:
-            self._streams -= 1
             self._leave(key, listener)
 
     def _leave(self, key: Hashable, listener: _Listener) -> None:

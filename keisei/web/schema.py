@@ -32,7 +32,7 @@ class Problem(Message):
 
 
 class Elo(Message):
-    """A rating on the yardstick with its 95 % interval: of a checkpoint, and of how it plays."""
+    """A rating on the yardstick with its 95 % interval, of a checkpoint and a way of playing."""
 
     rating: FiniteFloat
     low: FiniteFloat
@@ -66,7 +66,7 @@ class RunList(Message):
 
 
 class WorkerRow(Message):
-    """A worker of a run, and what it does with its time (shares from 0 to 1)."""
+    """A worker of a run, and how it spends its time (shares from 0 to 1)."""
 
     worker: int
     state: str
@@ -129,7 +129,7 @@ class RunDetail(RunRow):
 
 
 class SeriesAnswer(Message):
-    """Curves: (step, value) pairs by the metric's name; no value: it was not a number."""
+    """Curves by metric: pairs of step and value, which is null where it was NaN or infinite."""
 
     series: dict[str, list[tuple[int, float | None]]]
 
@@ -138,7 +138,7 @@ class SeriesAnswer(Message):
 
 
 class Position(Message):
-    """All that is needed to draw a board."""
+    """Everything needed to draw a board."""
 
     sfen: str
     turn: Turn
@@ -147,7 +147,7 @@ class Position(Message):
 
 
 class PositionAnswer(Message):
-    """A position, and what may be played in it."""
+    """A position and its legal moves."""
 
     position: Position
     legal: list[str]
@@ -172,7 +172,7 @@ class TopMove(Message):
 
 
 class LiveGame(Message):
-    """A game that is being played now; values are Black's, from -1 to 1, by number of moves."""
+    """A game in progress; values are Black's, from -1 to 1, by number of moves."""
 
     game: int
     position: Position
@@ -197,7 +197,7 @@ class GameRow(Message):
 
 
 class GameList(Message):
-    """Some games of a run, newest first; `reasons` are those of all its games."""
+    """Some games of a run, newest first; `reasons` are how any of its games ended."""
 
     total: int
     games: list[GameRow]
@@ -230,14 +230,14 @@ class PlayerList(Message):
 
 
 class ClockSettings(Message):
-    """Seconds for the game, and then for each move."""
+    """Seconds for the whole game, then for each move."""
 
     main: float = Field(0, ge=0, le=86_400)
     byoyomi: float = Field(0, ge=0, le=3_600)
 
 
 class NewGame(Message):
-    """A game to begin; `start` is "startpos", a handicap's name or a SFEN."""
+    """A game to begin; `start` is "startpos", a handicap's name or an SFEN."""
 
     player: str = Field(max_length=500)
     side: Turn = "black"
@@ -247,7 +247,7 @@ class NewGame(Message):
 
 
 class MoveRequest(Message):
-    """A move of the human."""
+    """The human's move."""
 
     move: str = Field(max_length=5)
 
@@ -257,7 +257,7 @@ class NoBody(Message):
 
 
 class Result(Message):
-    """How a game ended; `text` says it to the human."""
+    """How a game ended; `text` is for the human."""
 
     winner: Turn | None
     reason: str
@@ -265,7 +265,7 @@ class Result(Message):
 
 
 class ClockNow(Message):
-    """Seconds left for the game, and for this move (byoyomi included) of the player to move."""
+    """Each side's main time, and what the player to move has left, including byoyomi; seconds."""
 
     black: float
     white: float
@@ -315,7 +315,7 @@ class LegendEntry(Message):
 
 
 class Frame(Message):
-    """A turn: the bottom and the top thing in each cell, the agents, and their rewards."""
+    """A turn: the lowest and the topmost thing in each cell, the agents, and their rewards."""
 
     ground: list[list[int]]
     cells: list[list[int]]
@@ -363,6 +363,6 @@ class RunUpdate(Message):
 
 
 class LiveUpdate(Message):
-    """The games being played now: the data of a `live` event."""
+    """The games in progress: the data of a `live` event."""
 
     games: list[LiveGame]

@@ -1,22 +1,22 @@
-"""Access control: one piece of middleware in front of everything.
+"""Access control: middleware in front of everything.
 
 - The Host header must name this server. A page on the internet that makes its own name point to
   127.0.0.1 (DNS rebinding) still sends its own name.
-- What changes something must come from our own page: Origin must be this server's.
-- Beyond loopback, a token is needed: in the address once, and from then on in a cookie that no
-  script can read and no other site can send.
-- Bodies are small.
-- The page may load and reach nothing but this server, and nobody may frame it.
+- Requests that change something must come from our own page: Origin must be this server.
+- Beyond loopback, a token is needed: first in the address, then in a cookie that no script can
+  read and no other site can send.
+- Request bodies are limited in size and time.
+- The page can load from and connect to this server only, and cannot be framed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import secrets
 import socket
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote_plus
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -24,8 +24,10 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY = 64 * 1024
+BODY_SECONDS = 20.0
 COOKIE = "keisei_token"
-_TOO_LARGE = (413, f"a request has at most {MAX_BODY:,} bytes")
+_TOO_LARGE = (413, f"a request may have at most {MAX_BODY:,} bytes")
+_TOO_SLOW = (408, "the request did not arrive in time")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _HEADERS = {
     "Content-Security-Policy": (
@@ -43,7 +45,7 @@ _HEADERS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Can only this machine reach a server that is bound to `host`?"""
+    """Is a server bound to `host` reachable from this machine only?"""
     if host == "localhost":
         return True
     try:
@@ -54,15 +56,15 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Access:
-    """Which names the server answers to, and the token that it asks for, if any."""
+    """The host names that the server answers to, and the token that it requires, if any."""
 
     hosts: frozenset[str] = frozenset(_LOOPBACK)
-    any_address: bool = False  # any IP address will do: rebinding needs a name
+    any_address: bool = False  # accept any IP address: rebinding needs a name
     token: str | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, host: str, more_hosts: tuple[str, ...] = ()) -> Access:
-        """For a server that is bound to `host`: beyond loopback, with a new token."""
+        """Access to a server bound to `host`; beyond loopback, with a new token."""
         hosts = {*_LOOPBACK, host.lower(), *(name.lower() for name in more_hosts)}
         if is_loopback(host):
             return cls(frozenset(hosts))
@@ -80,13 +82,13 @@ class Access:
         return self.any_address and _is_address(name)
 
     def is_token(self, given: str) -> bool:
-        """Is it the right token? It takes as long for a nearly right one as for any other."""
+        """Is it the right token? The comparison takes the same time for every wrong one."""
         expected = self.token or ""
         return secrets.compare_digest(given.encode(), expected.encode())
 
 
 class Guard:
-    """The middleware; pure ASGI, so that streams pass through as they come."""
+    """The middleware; pure ASGI, so that streams are not buffered."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
@@ -97,16 +99,21 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refusal = self._refusal(scope, headers)
-        set_cookie = refusal is None and self._brings_token(scope)
+        brings_token = self._brings_token(scope)
+        if self._access.token:
+            scope["query_string"] = _without_token(scope["query_string"])  # what logs show
+        refusal = self._refusal(scope, headers, brings_token)
+        set_cookie = refusal is None and brings_token
         answer = _Answer(scope, send, self._access.token if set_cookie else None)
         if refusal:
             await _problem(*refusal)(scope, receive, answer.send)
             return
         await self._app(scope, _Body(receive).receive, answer.send)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
-        """Why the request may not pass: a status and a sentence."""
+    def _refusal(
+        self, scope: Scope, headers: Headers, brings_token: bool
+    ) -> tuple[int, str] | None:
+        """Why the request is refused, as a status and a sentence; None if it may pass."""
         host = headers.get("host", "")
         if not self._access.knows_host(host):
             return 400, f"this server does not answer to the name {host[:100]!r}"
@@ -115,18 +122,16 @@ class Guard:
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length[:20]) > MAX_BODY:
             return _TOO_LARGE
-        if self._access.token and not (self._has_token(headers) or self._brings_token(scope)):
-            return 401, "a token is needed: open the address that `keisei serve` printed"
+        if self._access.token and not (self._has_token(headers) or brings_token):
+            return 401, "a token is required: open the address that `keisei serve` printed"
         return None
 
     def _has_token(self, headers: Headers) -> bool:
-        cookies: SimpleCookie = SimpleCookie()
-        try:
-            cookies.load(headers.get("cookie", ""))
-        except CookieError:
-            return False
+        # By hand: one cookie of another program that is not as it should be (JSON, a space) makes
+        # SimpleCookie forget all others.
+        cookies = [one.strip().partition("=") for one in headers.get("cookie", "").split(";")]
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        given = [cookies[COOKIE].value] if COOKIE in cookies else []
+        given = [value for name, _, value in cookies if name == COOKIE]
         given += [bearer.strip()] if scheme.lower() == "bearer" else []
         return any(self._access.is_token(one) for one in given)
 
@@ -138,14 +143,35 @@ class Guard:
         return any(self._access.is_token(one) for one in parse_qs(query).get("token", []))
 
 
+def _without_token(query: bytes) -> bytes:
+    """The query without what could be a token.
+
+    >>> _without_token(b"a=1&token=x&b=2&%74oken=y")
+    b'a=1&b=2'
+    """
+    parts = [
+        (part, unquote_plus(part.partition(b"=")[0].decode("latin-1")))
+        for part in query.split(b"&")
+    ]
+    return b"&".join(part for part, name in parts if name != "token")
+
+
 class _Body:
-    """Counts the bytes of a body that came without its length, or with a false one."""
+    """Counts the bytes of a body whose length was missing or wrong, and limits the wait for it."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive, self._size = receive, 0
+        self._complete = False
 
     async def receive(self) -> Message:
-        message = await self._receive()
+        # When the body is there, the next message is that the client has gone.
+        try:
+            message = await asyncio.wait_for(
+                self._receive(), None if self._complete else BODY_SECONDS
+            )
+        except asyncio.TimeoutError:
+            raise HTTPException(*_TOO_SLOW) from None
+        self._complete = not message.get("more_body", False)
         self._size += len(message.get("body", b""))
         if self._size > MAX_BODY:
             raise HTTPException(*_TOO_LARGE)
@@ -153,7 +179,7 @@ class _Body:
 
 
 class _Answer:
-    """Adds the headers that every answer has."""
+    """Adds the headers that every response has."""
 
     def __init__(self, scope: Scope, send: Send, token: str | None) -> None:
         self._send, self._token = send, token
@@ -174,7 +200,7 @@ class _Answer:
 def _is_from_here(scope: Scope, headers: Headers, host: str) -> bool:
     site = headers.get("sec-fetch-site", "none")
     if scope["method"] in ("GET", "HEAD"):
-        # A link to the page may come from anywhere; the data behind it only from the page.
+        # Any site may link to the page; only the page may ask for the data.
         return site in ("same-origin", "none") or not scope["path"].startswith("/api")
     origin = headers.get("origin")
     if origin is None:

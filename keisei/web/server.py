@@ -11,17 +11,18 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from fastapi import FastAPI
 
 from keisei.errors import KeiseiError
 from keisei.web.app import Server, create_app
+from keisei.web.connections import Connection
 from keisei.web.security import Access
 
-MAX_CONNECTIONS = 500
-MORE_PORTS = 50  # that are tried if the wanted one is taken
+MORE_PORTS = 50  # to try if the wanted one is taken
 
 
 class _Uvicorn(uvicorn.Server):
-    """Ends at once when it is told to, also while streams are open and agents think."""
+    """Stops at once when told to, even while streams are open and agents are thinking."""
 
     def __init__(self, config: uvicorn.Config, server: Server) -> None:
         super().__init__(config)
@@ -39,9 +40,9 @@ def serve(
     open_browser: bool = False,
     more_hosts: tuple[str, ...] = (),
 ) -> None:
-    """Serve the page until Ctrl-C, at the port or the next free one; port 0 takes any.
+    """Serve the page until Ctrl-C, on the port or the next free one; port 0 takes any.
 
-    Without a `runs_dir` it is "runs", where there need not be any run yet.
+    `runs_dir` is "runs" by default, which may not exist yet.
     """
     if runs_dir and not runs_dir.is_dir():
         raise KeiseiError(f"--runs {runs_dir} is not a folder: name the folder with your runs")
@@ -64,20 +65,25 @@ def serve(
             print("Anyone with this address can watch and play on this machine.", flush=True)
         if open_browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        config = uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            ws="none",
-            limit_concurrency=MAX_CONNECTIONS,
-            timeout_graceful_shutdown=1,
-        )
         try:
-            _Uvicorn(config, server).run(sockets=[listening])
+            _Uvicorn(uvicorn_config(app), server).run(sockets=[listening])
         finally:
-            if server.busy:  # Python would wait for threads that load a network or think
+            if server.busy:  # Python would wait for threads that are loading a network or thinking
                 os._exit(130)
+
+
+def uvicorn_config(app: FastAPI, port: int = 0) -> uvicorn.Config:
+    """How uvicorn serves the application."""
+    return uvicorn.Config(
+        app,
+        port=port,
+        http=Connection,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=1,
+    )
 
 
 def _listen(host: str, port: int, more: int = MORE_PORTS) -> socket.socket:
@@ -95,7 +101,7 @@ def _listen(host: str, port: int, more: int = MORE_PORTS) -> socket.socket:
 
 
 def _address(host: str, port: int, token: str | None, more_hosts: tuple[str, ...]) -> str:
-    """What to open in a browser: a name that others can use, if they may."""
+    """The address to open in a browser; for a public server, one that others can use."""
     if host in ("0.0.0.0", "::"):
         host = [*more_hosts, socket.gethostname()][0]
     name = f"[{host}]" if ":" in host else host

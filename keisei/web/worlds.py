@@ -26,12 +26,12 @@ _KEPT = 8
 
 
 class Episodes:
-    """Plays episodes, one at a time, and keeps those that were asked for last."""
+    """Plays episodes, one at a time, and keeps the latest ones."""
 
     def __init__(self, runs: RunsFolder) -> None:
         self._runs = runs
         self._kept: OrderedDict[tuple[Path, int], Episode] = OrderedDict()
-        self._lock = threading.Lock()  # a checkpoint of a world may be large
+        self._lock = threading.Lock()  # a world's checkpoint may be large
 
     def play(self, name: str, seed: int) -> Episode:
         """An episode from a seed, by the run's newest checkpoint."""
@@ -51,7 +51,7 @@ class Episodes:
 
 
 def _play(run: Run, seed: int) -> Episode:
-    # Here and not above: agents need PyTorch, which takes seconds to import.
+    # Not at the top: agents need PyTorch, which takes seconds to import.
     from keisei.worlds.drawing import AGENT_COLORS
     from keisei.worlds.watch import load_episode_of
     from keisei.worlds.world import World

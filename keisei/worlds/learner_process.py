@@ -1,7 +1,8 @@
 """A training in a process of its own; states and minibatches cross by shared memory.
 
 The process is a plain one, started without fork, with its own pipe for small messages, and keeps
-nothing between trainings. If it is killed or hangs, the next training starts another.
+nothing between trainings. If it is killed or hangs, the next training starts another. If none can
+be started, the training takes place here, with the same result.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 
 START_TIMEOUT = 120.0
 STOP_TIMEOUT = 10.0
+STARTS = 3  # that may fail before no other is tried
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,13 @@ class ProcessLearning(HereLearning):
 
     process: Forked | None = None
     _is_new = True  # it has not answered yet
+    _failed_starts = 0  # one after another
 
     def begin(self, state: State, batches: Arrays) -> None:
+        if self._failed_starts >= STARTS:
+            super().begin(state, batches)
+            return
+        self._given = (state, batches)
         steps = batches["action"].shape[1]
         if self.process is not None and self.process.poll() is not None:
             log.warning("the process of %s died; starting another one", self.name)
@@ -74,14 +81,31 @@ class ProcessLearning(HereLearning):
             try:
                 self._start(state, batches)
             except OSError as error:  # no memory, no descriptor, no process to be had
-                raise TrainingFailed(f"{self.name} could not be started: {error}") from error
+                self._train_here(f"{self.name} could not be started: {error}")
+                return
         assign(states_in(self._memory), state)
         for name, array in batches.items():
             self._memory[f"batch.{name}"][:, :steps] = array
         with contextlib.suppress(OSError):  # it is gone: `finish` will see, and say so
             self._connection.send(Train(steps))
 
+    def _train_here(self, problem: str) -> None:
+        self._failed_starts += 1
+        when = "from now on" if self._failed_starts >= STARTS else "this time"
+        log.warning("%s; its agents learn in this process %s", problem, when)
+        super().begin(*self._given)
+
     def finish(self, timeout: float) -> Outcome:
+        if self._outcome is None:
+            try:
+                return self._answer(timeout)
+            except TrainingFailed as error:
+                if not self._is_new:
+                    raise
+                self._train_here(str(error))
+        return super().finish(timeout)
+
+    def _answer(self, timeout: float) -> Outcome:
         try:
             # A new process must load PyTorch first; that is not the training's time.
             if not self._connection.poll(timeout + (START_TIMEOUT if self._is_new else 0)):
@@ -93,7 +117,7 @@ class ProcessLearning(HereLearning):
         except TrainingFailed:
             self.close()  # one that hangs is replaced
             raise
-        self._is_new = False
+        self._is_new, self._failed_starts = False, 0
         if isinstance(answer, Failed):
             raise TrainingFailed(f"{self.name} failed: {answer.reason}")
         # In place: nobody writes there before the next `begin`.

@@ -73,6 +73,11 @@ class RandomModel(Model):
         return {"streams": self.streams.state.copy()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        if "state" in state:
+            raise ValueError(
+                "agents that have learned would become random ones and forget it all; start a new "
+                "run for that"
+            )
         self.streams.state = state["streams"].copy()
 
 

@@ -25,7 +25,7 @@ import yaml
 
 from keisei.errors import KeiseiError
 from keisei.processes.machine import keep_freed_memory
-from keisei.runs.checkpoint import CheckpointStore
+from keisei.runs.checkpoint import CheckpointStore, step_of
 from keisei.runs.metrics import MetricsStore
 from keisei.runs.run import Run, is_training
 from keisei.runs.stopping import Stopper
@@ -56,16 +56,19 @@ class WorldTraining:
         self.checkpoints = CheckpointStore(run.checkpoints_dir, config.keep_checkpoints)
         self.random_return: list[float] | None = None
         self.turns_per_s = 0.0
+        # Turns so far, over all copies: counted, since a resume may change how many an epoch has.
+        self.steps = 0
 
     @property
-    def steps(self) -> int:
-        """Turns so far, over all copies."""
-        return self.steps_of(self.environment.epoch)
+    def total_steps(self) -> int:
+        """The turns at the end of the run, over all copies."""
+        left = self.config.epochs - self.environment.epoch
+        return self.steps + left * self._steps_per_epoch
 
-    def steps_of(self, epochs: int) -> int:
-        """The turns of this many epochs, over all copies."""
+    @property
+    def _steps_per_epoch(self) -> int:
         world = self.environment.world
-        return epochs * world.max_turns * world.copies
+        return world.max_turns * world.copies
 
     def load_latest(self) -> None:
         """Go on from the newest good checkpoint."""
@@ -76,6 +79,7 @@ class WorldTraining:
             reason = " ".join(str(error).split())
             raise KeiseiError(f"the settings do not fit the checkpoint {path}: {reason}") from error
         self.random_return = state["random_return"]
+        self.steps = step_of(path)
         if self.environment.epoch >= self.config.epochs:
             raise KeiseiError(
                 f"{self.run.name} has run its {self.config.epochs} epochs; "
@@ -89,7 +93,7 @@ class WorldTraining:
             self.run.change_config(to_yaml(self.config))
             metrics.truncate_after(self.steps)  # of a lost epoch; it would stand there twice
             metrics.log_event("info", f"started at epoch {environment.epoch}")
-            metrics.set_meta("total_timesteps", str(self.steps_of(self.config.epochs)))
+            metrics.set_meta("total_timesteps", str(self.total_steps))
             tensorboard = TensorBoardWriter(self.run.tensorboard_dir, self.steps or None)
             try:
                 if self.random_return is None:
@@ -113,9 +117,10 @@ class WorldTraining:
         return finished
 
     def _epoch(self, metrics: MetricsStore, tensorboard: TensorBoardWriter, display: Lines) -> None:
-        before, start = self.steps, time.perf_counter()
+        start = time.perf_counter()
         result = self.environment.run_epoch()
-        self.turns_per_s = (self.steps - before) / (time.perf_counter() - start)
+        self.steps += self._steps_per_epoch
+        self.turns_per_s = self._steps_per_epoch / (time.perf_counter() - start)
         numbers = self._numbers(result)
         metrics.log(self.steps, numbers)
         tensorboard.log(self.steps, numbers)

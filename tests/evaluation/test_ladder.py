@@ -113,6 +113,21 @@ def test_the_command_stores_ratings_and_draws_a_picture(run, monkeypatch, capsys
     assert Ladder.load(run.folder / "ladder.json").games_of("step 200")
 
 
+def test_a_second_ladder_of_a_run_is_refused_before_it_plays(run, monkeypatch):
+    monkeypatch.setattr("keisei.evaluation.ladder.load_yardstick", lambda: QUICK)
+    settings = LadderSettings(checkpoints=1, games=4, minutes=1)
+
+    def begin_another(*arguments):
+        with pytest.raises(KeiseiError, match=r"in use by another ladder \(process \d+\)"):
+            run_ladder(str(run.folder), run.folder.parent, settings, watch=False)
+        climb(*arguments)
+
+    monkeypatch.setattr("keisei.evaluation.ladder_report.climb", begin_another)
+    run_ladder(str(run.folder), run.folder.parent, settings, watch=False)
+    monkeypatch.undo()
+    assert Ladder.load(run.ladder_path).games_of("step 200") == 4
+
+
 @pytest.fixture
 def watching(run, monkeypatch):
     """Rates a run in training, one checkpoint at a time, in another thread; the training ends."""

@@ -15,6 +15,7 @@ from keisei.training.callbacks import RecordMetrics
 from keisei.training.trainer import Trainer
 from keisei.training.training_loop_manager import TrainingLoopManager
 from keisei.web.app import create_app
+from keisei.web.server import uvicorn_config
 from keisei.worlds.training import start_world_training
 from tests.training.conftest import TINY as TRAINING
 from tests.worlds.test_run import TINY as WORLD
@@ -56,9 +57,7 @@ def runs(trained_runs, tmp_path):
 def serving(runs_dir, access=None):
     """A server in a thread; gives an httpx client of it."""
     app = create_app(runs_dir, access)
-    server = uvicorn.Server(
-        uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=1)
-    )
+    server = uvicorn.Server(uvicorn_config(app))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

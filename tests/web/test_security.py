@@ -1,6 +1,7 @@
 """Every refusal: each of these would be a way in."""
 
 import http.client
+import logging
 import re
 import socket
 
@@ -8,6 +9,7 @@ import httpx
 import pytest
 
 from keisei.runs import checkpoint
+from keisei.web import security
 from keisei.web.app import create_app
 from keisei.web.security import COOKIE, MAX_BODY, Access, is_loopback
 from tests.training.test_checkpoint import Harmful
@@ -164,6 +166,28 @@ def test_the_token_in_the_address_becomes_a_cookie(guarded):
     assert guarded.get("/api/runs", headers=bearer).status_code == 200
 
 
+@pytest.mark.parametrize(
+    "others", ['prefs={"a": 1, "b": [2]}', "a=b c", "name=J\xf6rg", "=", "a b=c", 'x="', COOKIE]
+)
+def test_cookies_of_other_programs_on_the_host_do_not_hide_ours(guarded, others):
+    guarded.cookies.clear()
+    for cookies in (f"{others}; {COOKIE}={TOKEN}", f"{COOKIE}={TOKEN}; {others}"):
+        headers = {"Cookie": cookies.encode("latin-1")}
+        assert guarded.get("/api/runs", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("token", [TOKEN, "nearly-the-right-token"])
+def test_a_token_in_the_address_does_not_get_into_logs(guarded, caplog, monkeypatch, token):
+    access = logging.getLogger("uvicorn.access")
+    monkeypatch.setattr(access, "handlers", [caplog.handler])
+    monkeypatch.setattr(access, "level", logging.INFO)
+    access.manager._clear_cache()
+    for path in ("/", "/api/info"):
+        guarded.get(f"{path}?seed=1&token={token}&%74oken={token}")
+    assert [record.getMessage() for record in caplog.records if "seed=1" in record.getMessage()]
+    assert token not in caplog.text
+
+
 def test_with_a_token_other_sites_are_still_refused(guarded):
     headers = {"Authorization": f"Bearer {TOKEN}", "Origin": "https://evil.example"}
     assert guarded.post("/api/play", json={"player": PLAYER}, headers=headers).status_code == 403
@@ -184,6 +208,14 @@ def test_a_body_that_lies_about_its_length_is_refused(client):
     for length in ("-1", "1e9", "9" * 30, "\xb2"):
         status, _ = raw(client, "POST", "/api/play", [("Content-Length", length)])
         assert status in (400, 413)
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(client, monkeypatch):
+    monkeypatch.setattr(security, "BODY_SECONDS", 0.1)
+    headers = [("Content-Type", "application/json"), ("Content-Length", "100")]
+    status, body = raw(client, "POST", "/api/play", headers, b'{"player": ')
+    assert status == 408
+    assert b"did not arrive in time" in body
 
 
 def test_long_fields_are_refused(client):

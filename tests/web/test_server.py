@@ -10,8 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from keisei.cli import app
+from keisei.web import connections
 from keisei.web.server import MORE_PORTS
 from tests.processes import Process
+from tests.web.conftest import serving
 
 
 @pytest.fixture
@@ -116,12 +118,26 @@ def test_a_folder_of_runs_that_was_named_must_be_there(tmp_path, monkeypatch, op
     assert says in done.stderr
 
 
-def test_many_connections_do_not_keep_others_out(start):
+@pytest.mark.parametrize("beginning", [b"", b"GET / HTTP/1.1\r\nHost: local"])
+def test_many_connections_that_only_wait_keep_nobody_out(start, beginning):
     _, address = start("--port", "0")
     url = httpx.URL(address)
-    idle = [socket.create_connection((url.host, url.port), timeout=30) for _ in range(50)]
-    try:
-        assert httpx.get(f"{address}api/info", timeout=60).status_code == 200
-    finally:
-        for one in idle:
-            one.close()
+    with contextlib.ExitStack() as waiting:
+        for _ in range(600):
+            one = socket.create_connection((url.host, url.port), timeout=30)
+            waiting.enter_context(contextlib.closing(one))
+            one.sendall(beginning)
+        for _ in range(3):
+            assert httpx.get(f"{address}api/info", timeout=60).status_code == 200
+
+
+def test_half_a_header_is_not_waited_for(trained_runs, monkeypatch):
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.2)
+    with serving(trained_runs) as client:
+        assert client.get("/api/info").status_code == 200
+        url = client.base_url
+        for whole in (b"", b"GET /api/info HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+            with socket.create_connection((url.host, url.port), timeout=30) as one:
+                one.sendall(whole + b"GET / HTTP/1.1\r\nHost: local")
+                while one.recv(4096):  # to the end that the server makes
+                    pass

@@ -1,9 +1,10 @@
 """Live data: a training that goes on beside a server."""
 
 import json
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 from keisei.runs.metrics import MetricsStore
 from keisei.training.callbacks import RecordMetrics
@@ -93,6 +94,20 @@ def test_streams_are_bounded(client, monkeypatch):
         answer = client.get("/api/runs/first/stream")
         assert answer.status_code == 503
         assert "windows" in answer.json()["detail"]
+
+
+def test_streams_are_bounded_when_they_come_all_at_once(trained_runs, monkeypatch):
+    monkeypatch.setattr(events, "MAX_STREAMS", 10)
+    request = b"GET /api/runs/%s HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with serving(trained_runs) as client, ExitStack() as stack:
+        url = client.base_url
+        sockets = [socket.create_connection((url.host, url.port), timeout=60) for _ in range(60)]
+        for number, one in enumerate(sockets):
+            stack.enter_context(closing(one))
+            one.sendall(request % (b"stream" if number % 2 else b"first/stream"))
+        answers = [one.recv(12) for one in sockets]
+        assert answers.count(b"HTTP/1.1 200") == 10
+        assert answers.count(b"HTTP/1.1 503") == 50
 
 
 def test_a_training_is_seen_while_it_goes_on(tmp_path):

@@ -15,6 +15,7 @@ import torch
 
 from keisei.processes import line
 from keisei.processes.nursery import Nursery
+from keisei.worlds import learner_process
 from keisei.worlds.double_dqn import DoubleDQN
 from tests.worlds.conftest import SMALL, weights_of
 
@@ -75,18 +76,31 @@ def test_a_hung_learner_process_meets_its_timeout(make, caplog):
     process.wait(timeout=60)  # not left behind
 
 
-def test_a_learner_process_that_cannot_start_is_reported_and_collection_goes_on(
-    make, caplog, monkeypatch
+@pytest.mark.parametrize("how", ["at once", "before they answer"])
+def test_if_learner_processes_cannot_start_their_agents_learn_here_and_the_same(
+    make, caplog, monkeypatch, how
 ):
-    monkeypatch.setattr(sys, "executable", shutil.which("false"))
-    monkeypatch.setattr(line, "_nursery", Nursery())  # one that has not been started yet
+    expected = make(ASYNC, "parallel.use_threads=true")
+    expected.run_experiment(5)
+    if how == "before they answer":
+        monkeypatch.setattr(learner_process, "Welcome", lambda *_: "no welcome")
+    else:
+        monkeypatch.setattr(sys, "executable", shutil.which("false"))
+        monkeypatch.setattr(line, "_nursery", Nursery())  # one that has not been started yet
     environment = make(ASYNC)
-    assert len(environment.run_experiment(3)) == 3
-    assert environment.failed_trainings == 3
-    assert "could not be started: the process that starts others is gone" in caplog.text
+    assert len(environment.run_experiment(5)) == 5
+    assert environment.failed_trainings == 0
+    said = [
+        record.message for record in caplog.records if "learn in this process" in record.message
+    ]
+    assert len(said) == 3 * len(environment.groups)
+    assert said[0].endswith("this time")
+    assert said[-1].endswith("from now on")
+    for state, same in zip(weights_of(environment), weights_of(expected), strict=True):
+        assert all(torch.equal(state[name], same[name]) for name in state)
 
 
-def test_no_room_for_a_learners_memory_is_reported_and_collection_goes_on(make, caplog):
+def test_no_room_for_a_learners_memory_is_reported_and_its_agents_learn_here(make, caplog):
     environment = make(ASYNC)
     environment.run_experiment(1)
     environment.groups[0].worker.close()
@@ -96,10 +110,10 @@ def test_no_room_for_a_learners_memory_is_reported_and_collection_goes_on(make, 
         environment.run_experiment(1)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert environment.failed_trainings == 1
     assert "could not be started" in caplog.text
     environment.run_experiment(1)
-    assert environment.failed_trainings == 1
+    assert environment.failed_trainings == 0
+    assert environment.groups[0].worker.process is not None
 
 
 class Stubborn(DoubleDQN):

@@ -93,6 +93,35 @@ def test_settings_changed_on_resume_stay_changed(keisei, stop_after_4_epochs):
     assert "epoch 6/6" in keisei("train", "--resume", "a").stdout
 
 
+def test_shorter_episodes_on_resume_remove_nothing_that_was_measured_or_learned(keisei, tmp_path):
+    assert keisei("train", "tag", "--name", "a", *options("epochs=4")).exit_code == 0
+    folder = tmp_path / "runs/a"
+    before = sorted(path.name for path in (folder / "checkpoints").iterdir())
+    with MetricsReader(folder / "metrics.sqlite") as reader:
+        returns = reader.series("return")
+    more = ("-o", "epochs=6", "-o", "world_settings.max_turns=5", "-o", "keep_checkpoints=9")
+    resumed = keisei("train", "--resume", "a", *more)
+    assert resumed.exit_code == 0, resumed.stderr
+    with MetricsReader(folder / "metrics.sqlite") as reader:
+        after = reader.series("return")
+        assert reader.meta("total_timesteps") == str(4 * 4 * 20 + 2 * 4 * 5)
+    assert after[:4] == returns
+    assert [step for step, _ in after] == [80, 160, 240, 320, 340, 360]
+    assert set(before) < {path.name for path in (folder / "checkpoints").iterdir()}
+
+
+def test_agents_that_have_learned_are_not_made_random_on_resume(keisei, tmp_path):
+    assert keisei("train", "tag", "--name", "a", *options("epochs=2")).exit_code == 0
+    files = {path: path.read_bytes() for path in (tmp_path / "runs/a/checkpoints").iterdir()}
+    settings = (tmp_path / "runs/a/config.yaml").read_text()
+    for agents in ("[random]", "[double_dqn, random]"):
+        refused = keisei("train", "--resume", "a", "-o", "epochs=6", "-o", f"agents={agents}")
+        assert refused.exit_code == 2
+        assert "would become random ones and forget it all" in " ".join(refused.stderr.split())
+    assert {path: path.read_bytes() for path in files} == files
+    assert (tmp_path / "runs/a/config.yaml").read_text() == settings
+
+
 def test_a_run_leaves_curves_a_trace_and_can_be_watched(keisei, tmp_path):
     trained = keisei("train", "tag", "--name", "a", "--trace", "trace.json", *options("epochs=2"))
     assert trained.exit_code == 0, trained.stderr
