@@ -115,7 +115,7 @@ ELSEWHERE = {
     "num_envs": "training.parallel.num_envs_per_worker",
     "steps_per_epoch": "training.parallel.experience_batch_size",
     "total_steps": "training.total_timesteps",
-    "vf_coef": "training.value_loss_coeff",
+    "vf_coef": "training.value_loss_coef",
 }
 
 

@@ -28,10 +28,10 @@ Rates = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Beside:
-    """Learning after acting and beside it, where both take as long."""
+    """Learning after acting or beside it, where both take equally long."""
 
     rates: Rates  # of "waiting" and "async"
-    replay_ratio: float  # at which both take as long
+    replay_ratio: float  # at which both take equally long
     acting: float  # seconds of an epoch, waiting
     learning: float
     other_load: float  # cores that other programs took while both went on
@@ -151,7 +151,7 @@ def _measure(rounds: int, scale: float, count: int) -> Rates:
 
 
 def _measure_async(rounds: int, scale: float, copies: int) -> Beside:
-    """Learning beside acting, and after it, where both take as long: many short rounds."""
+    """Learning beside acting or after it, where both take equally long, in many short rounds."""
     epochs = max(int(4 * scale), 1)
     ratio = balanced_ratio(copies, 3 * epochs)
     settings = [f"copies={copies}", f"double_dqn.replay_ratio={ratio}", *ONE_LEARNER]

@@ -26,6 +26,7 @@ class Evaluation(NamedTuple):
 
 
 Policy = Callable[[Positions], Evaluation]
+"""What turns positions into log-probabilities of the legal actions, and values."""
 
 
 def evaluate(

@@ -108,7 +108,7 @@ class Search:
                 return
 
     def expand(self, trees: Sequence[Tree]) -> None:
-        """Let the network see the roots that it has not seen."""
+        """Have the network evaluate the roots that it has not seen yet."""
         self.evaluate(
             [leaf for tree in trees if not tree.root.expanded for leaf in tree.gather(1, 0)]
         )

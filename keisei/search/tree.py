@@ -1,4 +1,4 @@
-"""One game's search tree: finding the leaves that the network should see next."""
+"""One game's search tree: it finds the leaves that the network should evaluate next."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Tree:
         self.set_position(game)
 
     def set_position(self, game: ShogiGame) -> None:
-        """Go to a game's position; if it is the old one or lies below it, that part is kept."""
+        """Go to a game's position; if it is the current one or below it, that part is kept."""
         start, moves, known = game.start_sfen, game.moves, len(self._moves)
         goes_on = (start, game.move_limit) == (self._start, self._move_limit)
         root = self._below(moves[known:]) if goes_on and moves[:known] == self._moves else None
@@ -59,7 +59,7 @@ class Tree:
 
     @classmethod
     def of_game(cls, games: VectorShogi, row: int) -> Tree:
-        """The tree of a game that is played there, on its very board: until its next move."""
+        """The tree of one of these games, on its own board; valid until its next move."""
         tree = cls.__new__(cls)
         tree._move_limit = games.move_limit
         tree._played, tree._bonus = int(games.move_counts[row]), games.bonus_of(row)
@@ -120,11 +120,11 @@ class Tree:
         return leaves
 
     def visit(self, index: int, exploration: float) -> list[Leaf]:
-        """One visit to a move of the root, which is expanded; the leaf to be seen, if any."""
+        """One visit to a move of an expanded root; returns the leaf to evaluate, if any."""
         return self._reach(*self._descend(exploration, index))
 
     def _reach(self, path: Path, node: Node) -> list[Leaf]:
-        """End a visit where the game's result is known; else here is the leaf."""
+        """Finish a visit if the game's result is known there; else return the leaf."""
         leaf = self._look(node, path) if node.end_value is None else None
         if leaf is not None:
             return [leaf]

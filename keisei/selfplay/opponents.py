@@ -54,7 +54,7 @@ class Opponent:
         self._policy: Policy | None = None
 
     def policy(self, version: int) -> Policy | None:
-        """The opponent for a rollout by the weights of `version`; None: the learner itself."""
+        """The opponent for a rollout with the weights of `version`; None is the learner itself."""
         if self.kind == "random":
             return uniform
         return self._past(version) if self.kind == "past" and self._folder else None
@@ -78,7 +78,7 @@ class Opponent:
         return self._policy
 
     def _to_draw_from(self) -> list[Path]:
-        """The checkpoints that the newest one names (in old runs, which name none, all).
+        """The checkpoints that the newest one names; all of them in old runs, which name none.
 
         Those of stops are not among them: a run that was stopped has the same opponents as one that
         was not.
@@ -93,7 +93,7 @@ class Opponent:
 
 
 def step_of(checkpoint: Path) -> int:
-    """The step that a checkpoint is of.
+    """The step of a checkpoint.
 
     >>> step_of(Path("checkpoints/step_000000000512.pt"))
     512

@@ -10,9 +10,9 @@ An action is a move as its mover sees it: for White the board is turned by 180 d
 | 12,960 .. 13,526 | drops: `12,960 + piece * 81 + to`, pieces in order PLNSBRG |
 
 Squares are numbered as in rsshogi: `9 * file + rank`, 1a = 0, 1i = 8, 9i = 80; turning the board
-maps square s to 80 - s. A move that nobody's side is turned in is 16 bits (to: 7, from or dropped
-piece: 7, drop: 1, promotion: 1), as rsshogi packs it, so every conversion here is a look-up in a
-table of 65,536 entries.
+maps square s to 80 - s. A move on the board as it is has 16 bits (to: 7, from or dropped piece: 7,
+drop: 1, promotion: 1), which are rsshogi's, so every conversion is a look-up in a table of 65,536
+entries.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Callback:
     """Override the moments that matter; the others do nothing."""
 
     def on_start(self, trainer: Trainer) -> None:
-        """The run begins or goes on."""
+        """The run starts or resumes."""
 
     def on_update(self, trainer: Trainer, finished: Sequence[FinishedGame]) -> None:
         """An update is done; `finished` are the games that ended in it."""
@@ -56,7 +56,7 @@ def describe_changes(trainer: Trainer, changes: dict[str, Any]) -> str:
 
 
 class RecordMetrics(Callback):
-    """Keeps the numbers in the run's SQLite file and, if wanted, for TensorBoard."""
+    """Stores the metrics in the run's SQLite file and, if configured, for TensorBoard."""
 
     def __init__(self) -> None:
         self._open_files = contextlib.ExitStack()
@@ -135,7 +135,7 @@ class RecordMetrics(Callback):
 
 
 class Wandb(Callback):
-    """Logs to Weights & Biases. Its absence or failure is said once and never stops the run."""
+    """Logs to Weights & Biases. If it is missing or fails, one warning says so; the run goes on."""
 
     def __init__(self) -> None:
         self._run: Any = None

@@ -37,7 +37,7 @@ HISTORY = 200  # points of a sparkline that are kept: more than a terminal has c
 
 
 def make_display(config: DisplayConfig) -> Callback:
-    """The live view if it is wanted and can be drawn, else plain lines."""
+    """The live view if configured and possible, else plain lines."""
     drawable = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     if config.live == "always" or (config.live == "auto" and drawable):
         return LiveView(config.refresh_per_second)
@@ -45,7 +45,7 @@ def make_display(config: DisplayConfig) -> Callback:
 
 
 class Display(Callback):
-    """What both kinds of display know of a run."""
+    """What both kinds of display know about a run."""
 
     def __init__(self) -> None:
         self.output = QuietOutput(sys.stdout)
@@ -230,7 +230,7 @@ class LiveView(Display):
         self._leave()
 
     def _leave(self, phase: str = "broken off") -> None:
-        """Leave the last view standing, and the terminal as it was."""
+        """Keep the last view on the screen, and restore the terminal."""
         self._phase = self._phase or phase
         live, self._live = self._live, None
         if live:
@@ -240,7 +240,7 @@ class LiveView(Display):
             live.stop()
 
     def _divert_logging(self) -> None:
-        """Let what is logged to the terminal appear above the view, not across it."""
+        """Show log messages above the view, not across it."""
         for handler in logging.getLogger().handlers:
             if isinstance(handler, logging.StreamHandler) and _is_terminal(handler.stream):
                 self._diverted.append((handler, handler.stream))
@@ -273,14 +273,14 @@ class LiveView(Display):
         return last is None or progress.steps - last >= interval or progress.finished
 
     def _read_board(self) -> None:
-        """Look at the first game. It is read while it may be played: then the last look stays."""
+        """Look at the first game; if it is being played right now, keep the last look."""
         with contextlib.suppress(Exception):
             game = self._trainer.current_game()
             self._board, self._move = board_text(game), len(game.moves)
 
 
 def _name(trainer: Trainer) -> str:
-    """What commands call the run: its name, or its folder if it is in another one than usual."""
+    """What commands call the run: its name, or its folder if that is not in the usual one."""
     folder = trainer.run.folder
     return shlex.quote(folder.name if folder.parent == USUAL else str(folder))
 
@@ -293,7 +293,7 @@ def _command() -> str:
 
 
 def _past(metrics: Path, *names: str) -> list[list[float]]:
-    """What earlier sessions of the run have measured under these names."""
+    """The values of these metrics from earlier sessions of the run."""
     try:
         with MetricsReader(metrics) as reader:
             return [[value for _, value in reader.series(name)] for name in names]

@@ -155,7 +155,7 @@ def _pair(axes: Any, reader: MetricsReader, title: str, left: str, right: str) -
 
 
 def _line(axes: Any, series: Sequence[tuple[int, float]], color: str) -> bool:
-    """The values pale and their moving mean strong; whether there was anything to draw."""
+    """Draw the values pale and their moving mean strong; was there anything to draw?"""
     steps = np.array([step for step, _ in series])
     values = np.array([value for _, value in series], dtype=np.float64)
     if not np.isfinite(values).any():
@@ -181,7 +181,7 @@ def _moving_mean(values: npt.NDArray[np.float64], window: int) -> npt.NDArray[np
 
 
 def _scale(axes: Any, name: str) -> None:
-    """The range in which the metric means something, whatever its outliers."""
+    """Limit the axis to the range where the metric means something."""
     low, high = axes.get_ylim()
     if name == "decided":
         axes.set_ylim(0, 1)

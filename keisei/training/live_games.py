@@ -41,7 +41,7 @@ class LiveGames:
         self._games = {(n % shards, n // shards): _Game() for n in range(WATCHED)}
 
     def go_on(self, states: Sequence[dict[str, Any]]) -> None:
-        """Begin with the games that the shards go on with."""
+        """Start with the games that the shards continue."""
         for (shard, row), game in self._games.items():
             state = states[shard]
             if has_games(state) and row < len(state["move_counts"]):
@@ -49,7 +49,7 @@ class LiveGames:
                 game.values = []
 
     def follow(self, shard: int, rollout: Rollout) -> None:
-        """See what happened in a shard's newest rollout."""
+        """Follow a shard's newest rollout."""
         for (index, row), game in self._games.items():
             if index == shard and row < rollout.actions.shape[1]:
                 self._follow(game, rollout, row)

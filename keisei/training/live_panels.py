@@ -1,4 +1,4 @@
-"""The live view's panels: pictures of numbers, drawn to fit the terminal. `LiveView` shows them."""
+"""The live view's panels, drawn to fit the terminal. `LiveView` shows them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LABEL = "bright_black"
 
 @dataclass
 class View:
-    """What there is to show."""
+    """What the view shows."""
 
     name: str
     phase: str
@@ -111,7 +111,7 @@ def progress_panel(view: View, width: int) -> Panel:
 
 
 def self_play_panel(view: View, width: int, height: int) -> Panel:
-    """What the games that the agent plays against itself are like."""
+    """Statistics of the games of self-play."""
     progress, now = view.progress, view.progress.metrics
     games = _fact("games", f"{progress.games:,}")
     kind = Text.assemble(

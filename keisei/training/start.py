@@ -1,4 +1,4 @@
-"""Starting a training from the command line: a new run, or one that goes on."""
+"""Starting a training from the command line: a new run, or an old one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def start_training(
     resume: str | None,
     trace_file: Path | None = None,
 ) -> bool:
-    """Train a new run, or go on with one; returns whether it got to its end."""
+    """Train a new run, or resume one; returns whether it finished."""
     if resume and (name or config_file):
         raise KeiseiError(
             "--resume takes the run's own name and settings: leave out --name/--config"
@@ -74,7 +74,7 @@ def check_machine(config: AppConfig) -> None:
 
 
 def join_cluster(config: AppConfig, open_things: contextlib.ExitStack) -> AppConfig:
-    """With backend ray, connect for the time of the run; the settings as the cluster makes them."""
+    """With backend ray, connect for the whole run; returns settings that fit the cluster."""
     parallel = config.training.parallel
     if parallel.backend != "ray":
         return config
@@ -93,7 +93,7 @@ def open_run(name: str, overrides: Sequence[str]) -> tuple[Run, AppConfig]:
 
 
 def resume_trainer(run: Run, config: AppConfig, trace: Trace | None = None) -> Trainer:
-    """The trainer of an existing run, set to its newest good checkpoint."""
+    """The trainer of an existing run, at its newest good checkpoint."""
     trainer = Trainer(config, run, make_callbacks(config), trace)
     if not trainer.checkpoints.paths():
         if not is_training(run.folder):  # else it does not start at all, and says why

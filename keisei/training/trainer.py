@@ -78,7 +78,7 @@ class Trainer:
         self.manager.start_workers(shards, acting)
 
     def start_workers(self) -> None:
-        """Have the shards played as the settings want it, if that can be done."""
+        """Have the shards played as configured, if possible."""
         if self.manager.is_running:
             return
         shards, acting = self.manager.shard_states(), self.manager.acting_state()
@@ -89,7 +89,7 @@ class Trainer:
             self._give_up_workers(error, shards)
 
     def stop_workers(self) -> None:
-        """Stop the workers, if there are any; their games can be gone on with."""
+        """Stop the workers, if there are any; their games can be continued."""
         self.manager.shutdown()
         self._play_here(self.manager.shard_states(), self.manager.acting_state())
 
@@ -116,7 +116,7 @@ class Trainer:
         self._play_here(shards, self.manager.acting_state())
 
     def current_game(self) -> ShogiGame:
-        """One of the games in play, made for the thread that asks."""
+        """One of the games in play, as a copy for the calling thread."""
         starts, state = self.config.env.start_sfens(), self.manager.shard_states()[0]
         start, moves = moves_in_state(state, starts) if has_games(state) else (starts[0], [])
         return ShogiGame.from_moves(start, moves, move_limit=self.config.env.move_limit)
@@ -187,7 +187,7 @@ class Trainer:
     # -- stop and go on ------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the run's future depends on; a copy that later changes do not touch."""
+        """Everything that the run needs to continue exactly, as a copy."""
         return copy.deepcopy(
             {
                 "agent": self.agent.state_dict(),

@@ -32,7 +32,7 @@ class TrainingLoopManager:
         self._boundary: dict[str, Any] = {}
 
     def run(self) -> bool:
-        """Train; returns whether the run got to its end."""
+        """Train; returns whether the run finished."""
         with self.trainer.run.lock(), Stopper() as stopper:
             self.trainer.run.change_config(to_yaml(self.trainer.settings))
             try:
@@ -114,7 +114,7 @@ class TrainingLoopManager:
             return store.save(progress.steps, self._boundary)
 
     def _rescue(self, error: Exception) -> None:
-        """Save the state from before an error, if there is one that is worth it and can be saved.
+        """Save the state from before an error, if there is one that is good and can be saved.
 
         Just before a network diverges it is hardly sound: there the checkpoints before are better.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, FiniteFloat
 
 from keisei.shogi.actions import Turn
 
@@ -76,7 +76,10 @@ class WorkerRow(Message):
     restarts: int
     lag: FiniteFloat
     steps_per_s: FiniteFloat
-    memory_mb: FiniteFloat | None = None
+    resident_mb: FiniteFloat | None = Field(
+        None,
+        validation_alias=AliasChoices("resident_mb", "memory_mb"),  # as old runs call it
+    )
     node: str | None = None
 
 

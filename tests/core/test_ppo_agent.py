@@ -160,7 +160,7 @@ def test_the_entropy_bonus_keeps_the_policy_open():
 
 @pytest.mark.parametrize(("advantage", "pushes"), [(1, False), (-1, True)])
 def test_a_policy_that_has_moved_far_enough_is_not_pushed_further(advantage, pushes):
-    alone = ["training.value_loss_coeff=0", "training.normalize_advantages=false"]
+    alone = ["training.value_loss_coef=0", "training.normalize_advantages=false"]
     config = load_config(overrides=["model.depth=1", "model.width=16", *alone])
     agent = PPOAgent(config, "cpu")
     batch = filled(agent).get_batch()

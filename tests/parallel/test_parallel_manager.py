@@ -134,7 +134,7 @@ def test_statistics_tell_what_every_worker_does_and_where_the_rollouts_are(setup
                 0,
                 0,
             )
-            assert row["memory_mb"] > 1
+            assert row["resident_mb"] > 1
             assert row["node"] is None
     assert manager.get_statistics() == {"is_running": False}
 

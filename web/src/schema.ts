@@ -318,6 +318,6 @@ export interface WorkerRow {
   restarts: number;
   lag: number;
   steps_per_s: number;
-  memory_mb: number | null;
+  resident_mb: number | null;
   node: string | null;
 }

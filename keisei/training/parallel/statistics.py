@@ -101,14 +101,14 @@ def worker_rows(manager: BaseManager) -> list[dict[str, Any]]:
                 **{name: worker[name] for name in ("state", "restarts", "lag")},
                 **{name: round(worker[name], 4) for name in ACTIVITIES},
                 "steps_per_s": round(worker["steps_per_s"], 1),
-                "memory_mb": None if worker.get("is_elsewhere") else _memory_mb(worker["pid"]),
+                "resident_mb": None if worker.get("is_elsewhere") else _resident_mb(worker["pid"]),
                 "node": worker.get("host"),  # None: this machine
             }
         )
     return rows
 
 
-def _memory_mb(pid: int) -> float | None:
+def _resident_mb(pid: int) -> float | None:
     try:
         return round(float(psutil.Process(pid).memory_info().rss) / 2**20, 1)
     except psutil.Error:  # it has just ended

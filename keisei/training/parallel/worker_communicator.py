@@ -111,7 +111,7 @@ class WorkerCommunicator:
         }
 
     def end(self, line: WorkerLine, timeout: float = 0) -> int:
-        """See a process off: it has so long to leave by itself. Returns its exit code."""
+        """End a process, which has `timeout` seconds to leave by itself; returns its exit code."""
         try:
             code = line.process.wait(timeout)
         except subprocess.TimeoutExpired:
