@@ -12,7 +12,7 @@ import numpy.typing as npt
 from keisei.core.policy import Policy, best, sample, segment_log_softmax
 from keisei.search import Limit, SearchSettings, Thinker
 from keisei.shogi import PolicyOutputMapper, Positions, ShogiGame, features
-from keisei.shogi.actions import PROMOTE, TO_SQUARE, Turn
+from keisei.shogi.actions import PROMOTE, SIDES, TO_SQUARE
 from keisei.shogi.material import piece_worth
 
 # What a player may answer instead of the index of a legal action.
@@ -34,10 +34,9 @@ class Turns(Positions):
 
     def place(self, row: int, usi: str) -> int:
         """The index in `legal` of a USI move of one of the positions; FAILS if it is not there."""
-        turn: Turn = "white" if self.observations[row, features.SIDE] else "black"
-        own = self.segment(row)
+        own, side = self.segment(row), SIDES[self.observations[row, features.SIDE]]
         try:
-            action = PolicyOutputMapper().usi_to_action(usi, turn)
+            action = PolicyOutputMapper().usi_to_action(usi, side)
         except ValueError:
             return FAILS
         found = np.flatnonzero(self.legal[own] == action)

@@ -12,7 +12,7 @@ from keisei.search.node import Node
 from keisei.search.search import Report, Score, Search, SearchSettings
 from keisei.search.tree import Tree
 from keisei.shogi import ShogiGame
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import Side
 
 if TYPE_CHECKING:  # PyTorch takes seconds to import, and the network comes from elsewhere
     from keisei.core.policy import Policy
@@ -125,7 +125,7 @@ class Thinker:
         return [ranked for _, ranked in sorted(found, key=lambda one: one[0], reverse=True)[:count]]
 
 
-def _score(side: Turn, child: Node | None) -> Score | None:
+def _score(side: Side, child: Node | None) -> Score | None:
     """What the side that can move to a child got from it, as far as it was visited."""
     if child is None or not child.visits:
         return None

@@ -13,11 +13,11 @@ from pathlib import Path
 from keisei.models import SHIPPED, SHIPPED_PATH
 from keisei.search import Limit, Score, Thinker
 from keisei.shogi import IllegalActionError, Outcome, ShogiGame
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import Side, other_side
 from keisei.shogi.records import GameRecord, record_bytes
 from keisei.web.clock import Clock
 from keisei.web.networks import TOP, Network, Networks, Opinion, observe
-from keisei.web.positions import blacks_value, other, playable, replay, top_moves
+from keisei.web.positions import blacks_value, playable, replay, top_moves
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import Hint, NewGame, PlayedGame, PlayerList, PlayerRow, Result
 from keisei.web.threads import Busy, NotFound, WebError
@@ -52,12 +52,12 @@ class _Game:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
-    def turn(self) -> Turn:
+    def turn(self) -> Side:
         return self.side_to_make(len(self.moves))
 
-    def side_to_make(self, move: int) -> Turn:
-        first: Turn = "black" if self.start.split()[1] == "b" else "white"
-        return first if move % 2 == 0 else other(first)
+    def side_to_make(self, move: int) -> Side:
+        first: Side = "black" if self.start.split()[1] == "b" else "white"
+        return first if move % 2 == 0 else other_side(first)
 
     @property
     def your_turn(self) -> bool:
@@ -146,7 +146,7 @@ class Table:
         try:
             game.used = time.monotonic()
             if game.clock and game.clock.has_fallen():
-                self._end(game, other(game.turn), "time")
+                self._end(game, other_side(game.turn), "time")
             yield game
         finally:
             game.lock.release()
@@ -226,7 +226,7 @@ class Table:
         """The human resigns."""
         with self._using(number) as game:
             if game.result is None:
-                self._end(game, other(game.settings.side), "resignation")
+                self._end(game, other_side(game.settings.side), "resignation")
             return _show(game)
 
     def hint(self, number: str) -> Hint:
@@ -244,9 +244,9 @@ class Table:
     def record(self, number: str, suffix: str) -> tuple[str, bytes]:
         """The game as a file of this format: name and content."""
         with self._using(number) as game:
-            names: dict[Turn, str] = {
+            names: dict[Side, str] = {
                 game.settings.side: "Human",
-                other(game.settings.side): AGENT,
+                other_side(game.settings.side): AGENT,
             }
             outcome, ending = game.board().outcome, None
             comments = {}
@@ -293,7 +293,7 @@ class Table:
             if game.your_turn:
                 game.clock.start(game.settings.side)
 
-    def _end(self, game: _Game, winner: Turn | None, reason: str) -> None:
+    def _end(self, game: _Game, winner: Side | None, reason: str) -> None:
         if game.clock:
             game.clock.stop()
         game.thinker.forget()
@@ -305,7 +305,7 @@ def _look(game: _Game) -> Opinion:
     return game.network.look_at([observe(game.board())])[0]
 
 
-def _result_text(side: Turn, winner: Turn | None, reason: str) -> str:
+def _result_text(side: Side, winner: Side | None, reason: str) -> str:
     if winner is None:
         return f"Draw: {reason}."
     if winner == side:

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from keisei.search import RankedMove, Score
-from keisei.shogi.actions import Turn
 from keisei.shogi.notation import steps
 from keisei.shogi.rules import HANDICAPS, START_SFEN
 from keisei.shogi.shogi_game import ShogiGame
@@ -102,8 +101,3 @@ def playable(start: str) -> str:
     if game.outcome:
         raise WebError(400, f"the game is over in this position: {game.outcome}")
     return game.start_sfen
-
-
-def other(side: Turn) -> Turn:
-    """The opponent's side."""
-    return "white" if side == "black" else "black"
