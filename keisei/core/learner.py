@@ -1,6 +1,6 @@
 """What every learner is: a network that plays, and a way to improve it from rollouts.
 
-A new learner is a subclass in its own module, and a line in `config_schema.LEARNERS`: managers,
+A new learner is a subclass in its own module, and a line in `training_config.LEARNERS`: managers,
 trainer, checkpoints and settings know only this interface.
 """
 
@@ -18,12 +18,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from keisei.config_schema import LEARNERS, AppConfig, ModelConfig
+from keisei.config_schema import AppConfig, ModelConfig
 from keisei.core.neural_network import PRESETS, ActorCriticResTower
 from keisei.core.policy import Evaluation, evaluate, sample
 from keisei.core.rollout import Rollout
 from keisei.errors import KeiseiError
 from keisei.shogi import Positions, features
+from keisei.training_config import LEARNERS
 
 Metrics = dict[str, float]
 

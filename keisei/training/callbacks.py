@@ -36,6 +36,9 @@ class Callback:
     def on_checkpoint(self, trainer: Trainer, path: Path, seconds: float) -> None:
         """A checkpoint is safely on the disk."""
 
+    def on_stretch(self, trainer: Trainer, changes: dict[str, Any]) -> None:
+        """A stretch with other settings begins."""
+
     def on_stop(self, trainer: Trainer) -> None:
         """The run was asked to stop, and its state is saved."""
 
@@ -44,6 +47,12 @@ class Callback:
 
     def on_close(self, trainer: Trainer) -> None:
         """The very last moment, whatever happened."""
+
+
+def describe_changes(trainer: Trainer, changes: dict[str, Any]) -> str:
+    """What a stretch changes, in a line."""
+    new = ", ".join(f"{name}={value}" for name, value in changes.items())
+    return f"from step {trainer.progress.steps:,} on: {new}"
 
 
 class RecordMetrics(Callback):
@@ -107,6 +116,9 @@ class RecordMetrics(Callback):
 
     def on_checkpoint(self, trainer: Trainer, path: Path, seconds: float) -> None:
         self.store.log_event("info", f"saved {path.name} in {seconds:.2f} s")
+
+    def on_stretch(self, trainer: Trainer, changes: dict[str, Any]) -> None:
+        self.store.log_event("info", describe_changes(trainer, changes))
 
     def on_stop(self, trainer: Trainer) -> None:
         self.store.log_event("info", "stopped on request")

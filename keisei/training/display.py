@@ -27,7 +27,7 @@ from keisei.runs.metrics import MetricsError, MetricsReader
 from keisei.runs.quiet_output import QuietOutput
 from keisei.shogi import FinishedGame
 from keisei.shogi.board_text import board_text
-from keisei.training.callbacks import Callback
+from keisei.training.callbacks import Callback, describe_changes
 from keisei.training.live_panels import LEARNING, Shares, Snapshot, clock, draw, number, percent
 from keisei.training.trainer import Trainer
 
@@ -145,6 +145,9 @@ class PlainLines(Display):
         super().on_checkpoint(trainer, path, seconds)
         self._say(f"checkpoint {path.name} saved in {seconds:.2f} s")
 
+    def on_stretch(self, trainer: Trainer, changes: dict[str, Any]) -> None:
+        self._say(describe_changes(trainer, changes))
+
     def on_stop(self, trainer: Trainer) -> None:
         self._say(self.farewell(trainer))
 
@@ -207,6 +210,9 @@ class LiveView(Display):
         self._leave("stopped")
         # Not wrapped by us: a command that is copied from the terminal must be in one piece.
         self.console.print(Text(self.farewell(trainer)), soft_wrap=True)
+
+    def on_stretch(self, trainer: Trainer, changes: dict[str, Any]) -> None:
+        self.console.print(Text(describe_changes(trainer, changes)))  # above the view
 
     def on_end(self, trainer: Trainer) -> None:
         self._leave("finished")

@@ -7,15 +7,20 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+import psutil
+
 from keisei.config_schema import AppConfig, load_config
+from keisei.core.learner import choose_device
 from keisei.errors import KeiseiError
 from keisei.processes.machine import keep_freed_memory
+from keisei.processes.shared_memory import layout_bytes
 from keisei.runs.run import Run, is_training
 from keisei.runs.trace import Trace, check_trace_file
 from keisei.settings import to_yaml
 from keisei.training.callbacks import Callback, RecordMetrics, Wandb
 from keisei.training.display import make_display
 from keisei.training.learning_curve import LearningCurve
+from keisei.training.parallel.slots import slot_layout
 from keisei.training.rating import RateCheckpoints
 from keisei.training.trainer import Trainer
 from keisei.training.training_loop_manager import TrainingLoopManager
@@ -41,11 +46,28 @@ def start_training(
         trace = open_things.enter_context(contextlib.closing(Trace(trace_file)))
         if resume:
             run, config = open_run(resume, overrides)
+            check_machine(config)
             join_cluster(config, open_things)
             return TrainingLoopManager(resume_trainer(run, config, trace)).run()
         config = join_cluster(load_config(config_file, overrides), open_things)
+        check_machine(config)  # before there is a folder that has the run's name
         run = Run.create(Path(config.logging.runs_dir), name, to_yaml(config))
         return TrainingLoopManager(Trainer(config, run, make_callbacks(config), trace)).run()
+
+
+def check_machine(config: AppConfig) -> None:
+    """Refuse what this machine does not have: a device, or memory for the rollouts of an update."""
+    choose_device(config.env.device)
+    parallel = config.training.parallel
+    rollouts = max(parallel.num_workers, -(-parallel.update_steps // parallel.rollout_steps))
+    needed = layout_bytes(slot_layout(config, rollouts))
+    there = psutil.virtual_memory().total
+    if needed > there:
+        raise KeiseiError(
+            f"the rollouts of an update take {needed / 2**30:,.0f} GiB, and this machine has "
+            f"{there / 2**30:,.0f}: lower training.parallel.rollout_length, num_envs_per_worker, "
+            "num_workers or experience_batch_size"
+        )
 
 
 def join_cluster(config: AppConfig, open_things: contextlib.ExitStack) -> AppConfig:

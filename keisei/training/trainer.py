@@ -50,18 +50,23 @@ class Trainer:
         callbacks: Sequence[Callback] = (),
         trace: Trace | None = None,
     ) -> None:
-        self.config = config
+        self.settings = config  # of all stretches; `config` has those of now
         self.run = run
         self.callbacks = list(callbacks)
         self.trace = trace or Trace(None)
-        self.agent = make_learner(config)
         self.progress = Progress(config.training.total_timesteps)
         self.checkpoints = CheckpointStore(run.checkpoints_dir, config.training.keep_checkpoints)
         self.rollouts: list[Rollout] = []  # collected, and not yet learned from
         shards = config.training.parallel.num_workers
         self.live_games = LiveGames(config.env.start_sfens(), shards)
         self.manager: BaseManager
+        self._set_up(0)
         self._play_here([{}] * shards)
+
+    def _set_up(self, steps: int) -> None:
+        """Take the settings that hold at a step, and a learner by them."""
+        self.config = self.settings.at(steps)
+        self.agent = make_learner(self.config)
 
     # -- collecting --------------------------------------------------------------------------
 
@@ -121,7 +126,8 @@ class Trainer:
     def learn(self) -> Metrics:
         """Learn from the rollouts, and let go of them."""
         with self.trace.span("learn"):
-            metrics = self.agent.update(self.rollouts, self.progress.fraction)
+            share = self.settings.share_of_stretch(self.progress.steps)
+            metrics = self.agent.update(self.rollouts, share)
         self.rollouts = []
         return metrics
 
@@ -166,6 +172,18 @@ class Trainer:
             results.append(play_match(me, other, games, seed=seed, move_limit=env.move_limit))
         return results
 
+    def enter_stretch(self, before: int) -> dict[str, Any]:
+        """Go on by the settings of the stretch that began since step `before`, if one did."""
+        begun = [
+            one for one in self.settings.stretches if before < one.begin <= self.progress.steps
+        ]
+        if begun:
+            workers = self.manager.is_running
+            self.load_state_dict(self.state_dict())
+            if workers:
+                self.start_workers()
+        return {name: value for one in begun for name, value in one.change.items()}
+
     # -- stop and go on ------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
@@ -176,16 +194,17 @@ class Trainer:
                 "shards": self.manager.shard_states(),
                 "acting": self.manager.acting_state(),
                 "progress": self.progress.state_dict(),
-                "config": to_yaml(self.config),
+                "config": to_yaml(self.settings),
             }
         )
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()` of a run with the same network and shards."""
-        check_settings(self.config, state)
+        check_settings(self.settings, state)
         shards = state["shards"]
-        self.agent.load_state_dict(state["agent"])
         self.manager.shutdown()
+        self._set_up(state["progress"]["steps"])
+        self.agent.load_state_dict(state["agent"])
         self._play_here(shards, state.get("acting"))
         self.live_games.go_on(shards)
         self.progress.load_state_dict(state["progress"])

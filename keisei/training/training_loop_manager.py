@@ -34,7 +34,7 @@ class TrainingLoopManager:
     def run(self) -> bool:
         """Train; returns whether the run got to its end."""
         with self.trainer.run.lock(), Stopper() as stopper:
-            self.trainer.run.change_config(to_yaml(self.trainer.config))
+            self.trainer.run.change_config(to_yaml(self.trainer.settings))
             try:
                 self._each("on_start")
                 self.trainer.start_workers()
@@ -54,25 +54,28 @@ class TrainingLoopManager:
 
     def _train(self, stopper: Stopper) -> None:
         trainer, progress = self.trainer, self.trainer.progress
-        settings = trainer.config
         progress.last_match_done = False  # a finished run may have been given more to play
         self._boundary = trainer.state_dict()
         while not progress.finished:
             # Due by what was done last, not by `step % interval`, which update borders may never
             # meet. At the start of a resumed run, what the stop cut short is made up for.
-            if self._due(progress.last_evaluation, settings.evaluation.interval):
-                self._evaluate(stopper, settings.evaluation.games)
+            evaluation = trainer.config.evaluation
+            if self._due(progress.last_evaluation, evaluation.interval):
+                self._evaluate(stopper, evaluation.games)
             if stopper.wants_workers:
                 stopper.wants_workers = False
                 trainer.start_workers()
+            before = progress.steps
             with stopper.interruptible():
                 finished = trainer.update()
             self._boundary = trainer.state_dict()
             self._each("on_update", finished)
-            if self._due(progress.last_checkpoint, settings.training.checkpoint_interval):
+            if self._due(progress.last_checkpoint, trainer.config.training.checkpoint_interval):
                 self._save()
-        if settings.evaluation.final_games:
-            self._evaluate(stopper, settings.evaluation.final_games)
+            if changes := trainer.enter_stretch(before):
+                self._each("on_stretch", changes)
+        if trainer.config.evaluation.final_games:
+            self._evaluate(stopper, trainer.config.evaluation.final_games)
         progress.last_match_done = True
         self._save()
         self._each("on_end")

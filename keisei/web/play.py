@@ -166,7 +166,7 @@ class Table:
                 return _show(game)  # the time ran out, or another window ended it
             if not game.your_turn:
                 raise WebError(409, "it is not your turn")
-            self._play(game, usi, None)
+            self._play(game, usi)
             return _show(game)
 
     def reply(self, number: str) -> PlayedGame:
@@ -180,7 +180,7 @@ class Table:
                 seconds = min(seconds, max(game.clock.left(game.turn) / 10, 0.05))
             move, score = self._choose(game, seconds)
             game.values[-1] = blacks_value(score)
-            self._play(game, move, None)
+            self._play(game, move)
             if game.result is None:
                 game.values[-1] = blacks_value(_look(game).score)
             return _show(game)
@@ -209,8 +209,8 @@ class Table:
     def undo(self, number: str) -> PlayedGame:
         """Go back to the human's previous turn."""
         with self._using(number) as game:
-            side, plies = game.settings.side, range(len(game.moves))
-            mine = [ply for ply in plies if game.side_to_make(ply) == side]
+            plies = range(len(game.moves))
+            mine = [ply for ply in plies if game.side_to_make(ply) == game.settings.side]
             resigned = game.result is not None and game.result.reason in ("resignation", "time")
             if resigned and game.turn == game.settings.side:
                 pass  # take back the end alone
@@ -244,12 +244,8 @@ class Table:
     def record(self, number: str, suffix: str) -> tuple[str, bytes]:
         """The game as a file of this format: name and content."""
         with self._using(number) as game:
-            names: dict[Side, str] = {
-                game.settings.side: "Human",
-                other_side(game.settings.side): AGENT,
-            }
-            outcome, ending = game.board().outcome, None
-            comments = {}
+            names = ("Human", AGENT) if game.settings.side == "black" else (AGENT, "Human")
+            outcome, ending, comments = game.board().outcome, None, {}
             if game.result and game.result.reason == "resignation":
                 if game.turn == game.settings.side:
                     outcome = Outcome(game.result.winner, "resignation")
@@ -257,21 +253,14 @@ class Table:
                     comments = {len(game.moves): "Human resigns."}
             elif game.result and game.result.reason == "time":
                 ending = f"{game.result.winner}_WIN_BY_TIMEOUT".upper()
-            record = GameRecord(
-                game.start,
-                tuple(game.moves),
-                names["black"],
-                names["white"],
-                outcome,
-                ending,
-                comments,
-            )
+            moves = tuple(game.moves)
+            record = GameRecord(game.start, moves, *names, outcome, ending, comments)
             file = f"keisei-{game.id}.{suffix}"
             return file, record_bytes(record, file)
 
     # -- what happens in it ------------------------------------------------------------------------
 
-    def _play(self, game: _Game, usi: str, value: float | None) -> None:
+    def _play(self, game: _Game, usi: str) -> None:
         board = game.board()
         try:
             board.push_usi(usi)
@@ -280,7 +269,7 @@ class Table:
         if game.clock:
             game.clock.stop()
         game.moves.append(usi)
-        game.values.append(value)
+        game.values.append(None)
         if board.outcome:
             self._end(game, board.outcome.winner, board.outcome.reason)
         else:

@@ -1,4 +1,6 @@
+import logging
 import os
+import signal
 
 import pytest
 
@@ -151,3 +153,40 @@ def test_nothing_is_left_after_shutdown(setup):
     assert set(os.listdir("/proc/self/fd")) == files
     with pytest.raises(ParallelError, match="start_workers"):
         manager.collect_experiences()
+
+
+def test_the_log_tells_the_life_of_every_worker_with_its_process(setup, caplog):
+    caplog.set_level(logging.DEBUG, logger="keisei.training.parallel")
+    config, agent = setup()
+    with ParallelManager(config, agent) as manager:
+        first = pids(manager)[0]
+        manager.collect_experiences()
+        agent.version += 1
+        manager.synchronize_models()
+        os.kill(first, signal.SIGKILL)
+        wait_for(manager, lambda: pids(manager).get(0, first) != first)
+        wait_for(manager, manager._supervisor.all_ready)
+        second = pids(manager)[0]
+        manager.reset_workers()
+        third = pids(manager)[0]
+    log = [record.getMessage() for record in caplog.records]
+    one, two, three = (f"keisei-worker-0 (process {pid})" for pid in (first, second, third))
+    life = [
+        "version 0 of the weights is there for all workers",
+        f"{one} starts",
+        f"{one} is ready",
+        f"{one} begins a rollout with version 0 in slot 0",
+        f"{one} finished a rollout; ",
+        "version 1 of the weights is there for all workers",
+        f"{one} ended (SIGKILL (killed, or out of memory)): a new one takes its place",
+        f"{two} starts",
+        f"{two} is ready",
+        f"{two} is told to leave",
+        f"{two} has left",
+        f"{three} starts",
+        f"{three} is ready",
+        f"all processes are stopped: ['{three}']",
+    ]
+    assert len(log) == len(life)
+    for line, wanted in zip(log, life, strict=True):
+        assert line.startswith(wanted)

@@ -300,15 +300,19 @@ def test_a_run_that_trains_and_has_no_checkpoint_yet_is_only_said_to_be_in_use(k
         (["--resume", "a", "--name", "b"], "--name"),
         (["--config", "missing.yaml"], "missing.yaml"),
         (["--name", "../a"], "../a"),
+        (["-o", "env.seed=100000000000000000000000"], "env.seed"),
+        (["-o", "training.parallel.rollout_length=1000000"], "lower training.parallel.rollout_len"),
+        (["-o", "env.device=cuda:9"], "CUDA devices"),
         (["-o", "logging.runs_dir=/proc/none"], "/proc/none"),
     ],
 )
-def test_what_cannot_be_done_is_one_clear_line_and_exit_code_2(keisei, arguments, says):
+def test_what_cannot_be_done_is_one_clear_line_and_leaves_no_run(keisei, tmp_path, arguments, says):
     process = keisei("train", *arguments)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert says in err
     assert err.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_finished_run_says_how_to_go_on(finished_run, tmp_path):

@@ -120,10 +120,12 @@ class RayManager(BaseManager):
         )(RayWorker)
         actor = actor_class.remote(self.config, index, self._checkpoints)
         self.lines[index] = RayLine(index, actor, actor.hello.remote())
+        log.debug("%s starts", self.lines[index].name)
 
     def shutdown(self) -> None:
         """Stop all workers; leave the cluster, or end it if it was started for this run."""
         for line in self.lines.values():
+            log.debug("%s is stopped", line.name)
             with contextlib.suppress(Exception):  # the cluster may be gone
                 self._ray.kill(line.actor)
         self.lines = {}
@@ -137,6 +139,7 @@ class RayManager(BaseManager):
     def _publish(self) -> None:
         packed = pack_weights(self._acting.network, self.parallel.compression_enabled)
         self._weights = self._ray.put(packed)  # once; each node fetches it once
+        log.debug("version %d of the weights is there for all workers", self.published)
         self.totals["versions"] += 1
         self.totals["weights_bytes"] += packed.nbytes
 
@@ -227,6 +230,7 @@ class RayManager(BaseManager):
                 self._checkpoints,
                 about["host"],
             )
+        log.debug("%s is ready: process %d on %s", line.name, about["pid"], about["host"])
         line.arrive(about)
         self.failures.started()
 
@@ -239,6 +243,7 @@ class RayManager(BaseManager):
             line.fresh = True
             return
         rollout = self._ray.get(work.rollout, timeout=self.parallel.worker_timeout)
+        log.debug("%s finished a rollout; %d games ended in it", line.name, len(done.finished))
         line.work.pop(0)
         line.heard = time.monotonic()
         line.rollouts += 1

@@ -74,9 +74,9 @@ class Supervisor:
         self.is_central = self.parallel.inference == "central" or (
             self.parallel.inference == "auto" and choose_device(config.env.device).type != "cpu"
         )
+        self._allocate()
         games = self.parallel.num_envs_per_worker
         self._traced = not self.is_central and tracing_pays(build_network(config.model), games)
-        self._allocate()
         self.changed = threading.Condition()
         self.leaving: set[int] = set()  # workers whose process is to be renewed
         self.plan: UpdatePlan | None = None  # of the update that the learner waits for
@@ -134,6 +134,9 @@ class Supervisor:
         self.communicator.wake()
         if self._thread.ident is not None:
             self._thread.join(timeout=30)
+        log.debug(
+            "all processes are stopped: %s", [one.id for one in self.communicator.lines.values()]
+        )
         self.communicator.stop(list(self.communicator.lines.values()))
         self._taken.close()
 
@@ -147,6 +150,7 @@ class Supervisor:
     def publish(self) -> None:
         """Give workers the acting weights with their next rollout."""
         self.synchronizer.publish(self._acting.version)
+        log.debug("version %d of the weights is there for all workers", self._acting.version)
         if not self.parallel.use_shared_memory:
             self._packed = pack_weights(self._acting.network, self.parallel.compression_enabled)
 
@@ -211,6 +215,7 @@ class Supervisor:
             self._look_at_age(line)
             superfluous = line.index >= self.num_workers
             if line.is_idle and (superfluous or line.index in self.leaving):
+                log.debug("%s is told to leave", line.id)
                 line.leaving = True
                 self.leaving.discard(line.index)
                 self.communicator.send(line, Stop())
@@ -235,6 +240,7 @@ class Supervisor:
             line = start_worker(index, descriptors, timeout)
         except OSError as error:
             raise ParallelError(f"worker {index} could not be started: {error}") from error
+        log.debug("%s starts", line.id)
         line.paused = index in self._paused
         self.communicator.lines[index] = line
 
@@ -253,6 +259,7 @@ class Supervisor:
             version = self.synchronizer.version
             weights = self._packed if line.version != version else None
             line.version = version
+            log.debug("%s begins a rollout with version %d in slot %d", line.id, version, slot)
             self.communicator.send(line, Collect(slot, version, weights))
 
     def _to_begin(self) -> list[int]:
@@ -266,14 +273,16 @@ class Supervisor:
             case Hello():
                 self.communicator.send(line, self._welcome(line))
             case Ready():
+                log.debug("%s is ready", line.id)
                 line.ready = True
                 self.failures.started()
             case RolloutDone():
                 self._accept(line, message)
             case Failed():
-                log.error("%s failed:\n%s", line.name, message.traceback)
+                log.error("%s failed:\n%s", line.id, message.traceback)
                 self._replace(line, "an error, see above")
             case _ if line.leaving:
+                log.debug("%s has left", line.id)
                 self.communicator.end(line, timeout=1)
             case _:
                 self._replace(line, None)
@@ -292,6 +301,7 @@ class Supervisor:
     def _accept(self, line: WorkerLine, done: RolloutDone) -> None:
         assert done.slot is not None
         line.slots.remove(done.slot)
+        log.debug("%s finished a rollout; %d games ended in it", line.id, len(done.finished))
         line.rollouts += 1
         line.steps += self.parallel.rollout_steps
         line.games += len(done.finished)
@@ -333,4 +343,4 @@ class Supervisor:
         blames_games = by_itself and bool(line.slots)
         if self.failures.failed(line.index, line.name, why, blames_games):
             self.shards[line.index] = without_games(self.shards.get(line.index, {}))
-        log.warning("%s ended (%s): a new one takes its place", line.name, why)
+        log.warning("%s ended (%s): a new one takes its place", line.id, why)

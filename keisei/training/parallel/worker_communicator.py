@@ -44,6 +44,11 @@ class WorkerLine:
         return "keisei-inference" if self.index == INFERENCE else f"keisei-worker-{self.index}"
 
     @property
+    def id(self) -> str:
+        """Its name and its process, as logs have it."""
+        return f"{self.name} (process {self.process.pid})"
+
+    @property
     def is_idle(self) -> bool:
         """Is it waiting for work?"""
         return self.ready and not self.slots and not self.leaving
