@@ -108,11 +108,7 @@ class PolicyPlayer:
 
 
 class SearchPlayer:
-    """Plays the move that a tree search over a network finds within a limit.
-
-    With a limit of nodes, all its games share batches; with one of time, each game is searched
-    alone.
-    """
+    """Plays the move that a tree search over a network finds within a limit."""
 
     def __init__(
         self,
@@ -131,12 +127,7 @@ class SearchPlayer:
             game: ShogiGame.from_moves(*turns.history_of(game), self._move_limit)
             for game in turns.games
         }
-        batches = [{n: game} for n, game in games.items()] if self._limit.timed else [games]
-        reports = [
-            report
-            for batch in batches
-            for report in self._thinker.think_together(batch, self._limit)
-        ]
+        reports = self._thinker.think_together(games, self._limit)
         return np.array([turns.place(row, report.move) for row, report in enumerate(reports)])
 
 

@@ -81,12 +81,12 @@ def top_moves(game: ShogiGame, moves: Iterable[RankedMove]) -> list[TopMove]:
     return [
         TopMove(
             move=one.move,
-            western=game.name(one.move).western,
-            japanese=game.name(one.move).japanese,
+            western=name.western,
+            japanese=name.japanese,
             probability=round(one.probability, 4),
             value=one.score.value if one.score else None,
         )
-        for one in moves
+        for one, name in ((move, game.name(move.move)) for move in moves)
     ]
 
 
