@@ -12,7 +12,7 @@ from keisei.core.policy import Policy
 from keisei.errors import KeiseiError
 from keisei.search import Limit, Report, Thinker
 from keisei.shogi import ShogiGame
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import Side
 from keisei.shogi.board_text import board_text
 from keisei.shogi.records import GameRecord, write_record
 from keisei.shogi.rules import HANDICAPS, START_SFEN
@@ -36,7 +36,7 @@ def play(network: str, nodes: int, side: str, start: str, console: Console) -> N
     """Play against a named network from `start`: "startpos", a handicap's name or an SFEN."""
     if side not in ("black", "white", "either"):
         raise KeiseiError(f"--side must be black, white or either, not {side!r}")
-    own: Turn = (
+    own: Side = (
         "white" if side == "white" or (side == "either" and random.random() < 0.5) else "black"
     )
     sfen = {"startpos": START_SFEN, **HANDICAPS}.get(start, start)
@@ -54,7 +54,7 @@ class TerminalGame:
     """One game between a person and a network; `run` returns when the person leaves."""
 
     def __init__(
-        self, policy: Policy, nodes: int, side: Turn, game: ShogiGame, console: Console
+        self, policy: Policy, nodes: int, side: Side, game: ShogiGame, console: Console
     ) -> None:
         self.game = game
         self._side, self._nodes, self._console = side, nodes, console

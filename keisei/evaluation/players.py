@@ -12,7 +12,7 @@ import numpy.typing as npt
 from keisei.core.policy import Policy, best, sample, segment_log_softmax
 from keisei.search import Limit, SearchSettings, Thinker
 from keisei.shogi import PolicyOutputMapper, Positions, ShogiGame, features
-from keisei.shogi.actions import PROMOTE, TO_SQUARE, Turn
+from keisei.shogi.actions import PROMOTE, SIDES, TO_SQUARE
 from keisei.shogi.material import piece_worth
 
 # What a player may answer instead of the index of a legal action.
@@ -34,10 +34,9 @@ class Turns(Positions):
 
     def place(self, row: int, usi: str) -> int:
         """The index in `legal` of a USI move of one of the positions; FAILS if it is not there."""
-        turn: Turn = "white" if self.observations[row, features.SIDE] else "black"
-        own = self.segment(row)
+        own, side = self.segment(row), SIDES[self.observations[row, features.SIDE]]
         try:
-            action = PolicyOutputMapper().usi_to_action(usi, turn)
+            action = PolicyOutputMapper().usi_to_action(usi, side)
         except ValueError:
             return FAILS
         found = np.flatnonzero(self.legal[own] == action)
@@ -109,11 +108,7 @@ class PolicyPlayer:
 
 
 class SearchPlayer:
-    """Plays the move that a tree search over a network finds within a limit.
-
-    With a limit of nodes, all its games share batches; with one of time, each game is searched
-    alone.
-    """
+    """Plays the move that a tree search over a network finds within a limit."""
 
     def __init__(
         self,
@@ -132,12 +127,7 @@ class SearchPlayer:
             game: ShogiGame.from_moves(*turns.history_of(game), self._move_limit)
             for game in turns.games
         }
-        batches = [{n: game} for n, game in games.items()] if self._limit.timed else [games]
-        reports = [
-            report
-            for batch in batches
-            for report in self._thinker.think_together(batch, self._limit)
-        ]
+        reports = self._thinker.think_together(games, self._limit)
         return np.array([turns.place(row, report.move) for row, report in enumerate(reports)])
 
 

@@ -18,7 +18,7 @@ from keisei.search.limit import Limit
 from keisei.search.node import Node
 from keisei.search.tree import Leaf, Tree, finish
 from keisei.shogi import Positions, features
-from keisei.shogi.actions import ACTION_OF_MOVE, Turn, move_to_usi
+from keisei.shogi.actions import ACTION_OF_MOVE, Side, move_to_usi
 from keisei.shogi.moving import move_pieces
 from keisei.shogi.rules import can_declare
 
@@ -50,11 +50,11 @@ class Score:
     0.75
     """
 
-    side: Turn
+    side: Side
     value: float
     mate: int | None = None
 
-    def seen_by(self, side: Turn) -> Score:
+    def seen_by(self, side: Side) -> Score:
         """The same score for a side."""
         if side == self.side:
             return self

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from rsshogi.core import Board, Move
 
-from keisei.shogi.actions import Turn, read_usi
-from keisei.shogi.rules import new_board
+from keisei.shogi.actions import Side, read_usi
+from keisei.shogi.rules import new_board, side_to_move
 
 _PROMOTION_ZONE = {True: "abc", False: "ghi"}  # the far three ranks, by whether Black moves
 
@@ -23,7 +23,7 @@ class MoveName(NamedTuple):
 
 def steps(
     start_sfen: str, moves: Iterable[str]
-) -> Iterator[tuple[str, Turn, bool, MoveName | None]]:
+) -> Iterator[tuple[str, Side, bool, MoveName | None]]:
     """Each position of a game of legal USI moves: SFEN, side to move, check, and the move made.
 
     >>> from keisei.shogi.rules import START_SFEN
@@ -32,9 +32,8 @@ def steps(
     """
     board = new_board(start_sfen)
     for usi in (*moves, None):
-        turn: Turn = "black" if board.turn.is_black() else "white"
         name = move_name(board, read_usi(usi)) if usi else None
-        yield board.to_sfen(), turn, board.is_in_check(), name
+        yield board.to_sfen(), side_to_move(board), board.is_in_check(), name
         if usi:
             board.apply_move(read_usi(usi))
 

@@ -28,7 +28,7 @@ from keisei.runs.quiet_output import QuietOutput
 from keisei.shogi import FinishedGame
 from keisei.shogi.board_text import board_text
 from keisei.training.callbacks import Callback, describe_changes
-from keisei.training.live_panels import LEARNING, Shares, View, clock, draw, number, percent
+from keisei.training.live_panels import LEARNING, Shares, Snapshot, clock, draw, number, percent
 from keisei.training.trainer import Trainer
 
 USUAL = Path(LoggingConfig().runs_dir)  # where commands look for a run by its name
@@ -252,10 +252,10 @@ class LiveView(Display):
             self._last_view = draw(self._look(), *self.console.size)
         return self._last_view
 
-    def _look(self) -> View:
+    def _look(self) -> Snapshot:
         progress = self._trainer.progress
         self._read_board()
-        return View(
+        return Snapshot(
             name=self._trainer.run.name,
             phase=self._phase or ("evaluating" if self._evaluates() else "training"),
             progress=progress,

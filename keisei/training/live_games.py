@@ -56,11 +56,11 @@ class LiveGames:
 
     def _follow(self, game: _Game, rollout: Rollout, row: int) -> None:
         seen = rollout.observations[:, row]
-        whites = seen[:, features.SIDE]
+        sides = seen[:, features.SIDE]
         low, high = seen[:, features.MOVE_COUNT :].astype(int).T
         played = low + 256 * high
-        bits = MOVE_OF_ACTION[whites, rollout.actions[:, row]].tolist()
-        values = (rollout.values[:, row] * (1 - 2.0 * whites)).tolist()
+        bits = MOVE_OF_ACTION[sides, rollout.actions[:, row]].tolist()
+        values = (rollout.values[:, row] * (1 - 2.0 * sides)).tolist()
         for t, (count, move, value) in enumerate(zip(played.tolist(), bits, values, strict=True)):
             if count == 0:
                 game.start, game.moves = self._start_of.get(_key(seen[t])), []

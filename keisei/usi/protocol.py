@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from keisei.errors import KeiseiError
 from keisei.search import Limit
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import Side
 from keisei.shogi.rules import START_SFEN
 
 UNLIMITED_NODES = 800  # for a `go` without any limit
@@ -77,7 +77,7 @@ class Go:
         """Is the search limited by nodes alone? Then it finds the same every time."""
         return not (self.has_clock or self.infinite or self.ponder or self.mate is not None)
 
-    def limit(self, side: Turn, nodes: int = 0, overhead: int = 0) -> Limit:
+    def limit(self, side: Side, nodes: int = 0, overhead: int = 0) -> Limit:
         """When to stop thinking for a side.
 
         `nodes` is what a GUI has set for every `go` that names none, `overhead` what is lost

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import Side
 from keisei.web.schema import ClockNow, ClockSettings
 
 
@@ -27,12 +27,12 @@ class Clock:
         self, settings: ClockSettings, time_now: Callable[[], float] = time.monotonic
     ) -> None:
         self._byoyomi = settings.byoyomi
-        self._main: dict[Turn, float] = {"black": settings.main, "white": settings.main}
+        self._main: dict[Side, float] = {"black": settings.main, "white": settings.main}
         self._now = time_now
-        self._running: Turn | None = None
+        self._running: Side | None = None
         self._since = 0.0
 
-    def start(self, side: Turn) -> None:
+    def start(self, side: Side) -> None:
         """Start the clock of the player to move."""
         self._running, self._since = side, self._now()
 
@@ -43,7 +43,7 @@ class Clock:
             self._main[self._running] = max(self._main[self._running] - passed, 0.0)
             self._running = None
 
-    def left(self, side: Turn) -> float:
+    def left(self, side: Side) -> float:
         """Seconds that a side has left for its move, including byoyomi."""
         passed = self._now() - self._since if self._running == side else 0.0
         return max(self._main[side] + self._byoyomi - passed, 0.0)
@@ -64,6 +64,6 @@ class Clock:
             left=round(self.left(running), 2) if running else None,
         )
 
-    def _main_left(self, side: Turn) -> float:
+    def _main_left(self, side: Side) -> float:
         passed = self._now() - self._since if self._running == side else 0.0
         return max(self._main[side] - passed, 0.0)

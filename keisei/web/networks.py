@@ -19,7 +19,7 @@ from keisei.errors import KeiseiError
 from keisei.processes.machine import cores
 from keisei.search import RankedMove, Score
 from keisei.shogi import PolicyOutputMapper, Positions, ShogiGame
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import SIDES
 from keisei.shogi.features import SIDE, Observations
 
 if TYPE_CHECKING:
@@ -86,13 +86,13 @@ class Network:
         probabilities = np.exp(seen.log_probs)
         answers = []
         for row, one in enumerate(observed):
-            turn: Turn = "white" if one.observation[SIDE] else "black"
+            side = SIDES[one.observation[SIDE]]
             own = probabilities[positions.segment(row)]
             top = [
-                RankedMove(_MAPPER.action_to_usi(int(one.legal[i]), turn), float(own[i]))
+                RankedMove(_MAPPER.action_to_usi(int(one.legal[i]), side), float(own[i]))
                 for i in np.argsort(-own, kind="stable").tolist()[:TOP]
             ]
-            answers.append(Opinion(top, Score(turn, float(seen.values[row]))))
+            answers.append(Opinion(top, Score(side, float(seen.values[row]))))
         return answers
 
 

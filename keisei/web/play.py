@@ -13,11 +13,11 @@ from pathlib import Path
 from keisei.models import SHIPPED, SHIPPED_PATH
 from keisei.search import Limit, Score, Thinker
 from keisei.shogi import IllegalActionError, Outcome, ShogiGame
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import Side, other_side
 from keisei.shogi.records import GameRecord, record_bytes
 from keisei.web.clock import Clock
 from keisei.web.networks import TOP, Network, Networks, Opinion, observe
-from keisei.web.positions import blacks_value, other, playable, replay, top_moves
+from keisei.web.positions import blacks_value, playable, replay, top_moves
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import Hint, NewGame, PlayedGame, PlayerList, PlayerRow, Result
 from keisei.web.threads import Busy, NotFound, WebError
@@ -52,12 +52,12 @@ class _Game:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
-    def turn(self) -> Turn:
+    def turn(self) -> Side:
         return self.side_to_make(len(self.moves))
 
-    def side_to_make(self, move: int) -> Turn:
-        first: Turn = "black" if self.start.split()[1] == "b" else "white"
-        return first if move % 2 == 0 else other(first)
+    def side_to_make(self, move: int) -> Side:
+        first: Side = "black" if self.start.split()[1] == "b" else "white"
+        return first if move % 2 == 0 else other_side(first)
 
     @property
     def your_turn(self) -> bool:
@@ -146,7 +146,7 @@ class Table:
         try:
             game.used = time.monotonic()
             if game.clock and game.clock.has_fallen():
-                self._end(game, other(game.turn), "time")
+                self._end(game, other_side(game.turn), "time")
             yield game
         finally:
             game.lock.release()
@@ -166,7 +166,7 @@ class Table:
                 return _show(game)  # the time ran out, or another window ended it
             if not game.your_turn:
                 raise WebError(409, "it is not your turn")
-            self._play(game, usi, None)
+            self._play(game, usi)
             return _show(game)
 
     def reply(self, number: str) -> PlayedGame:
@@ -180,7 +180,7 @@ class Table:
                 seconds = min(seconds, max(game.clock.left(game.turn) / 10, 0.05))
             move, score = self._choose(game, seconds)
             game.values[-1] = blacks_value(score)
-            self._play(game, move, None)
+            self._play(game, move)
             if game.result is None:
                 game.values[-1] = blacks_value(_look(game).score)
             return _show(game)
@@ -209,8 +209,8 @@ class Table:
     def undo(self, number: str) -> PlayedGame:
         """Go back to the human's previous turn."""
         with self._using(number) as game:
-            side, plies = game.settings.side, range(len(game.moves))
-            mine = [ply for ply in plies if game.side_to_make(ply) == side]
+            plies = range(len(game.moves))
+            mine = [ply for ply in plies if game.side_to_make(ply) == game.settings.side]
             resigned = game.result is not None and game.result.reason in ("resignation", "time")
             if resigned and game.turn == game.settings.side:
                 pass  # take back the end alone
@@ -226,7 +226,7 @@ class Table:
         """The human resigns."""
         with self._using(number) as game:
             if game.result is None:
-                self._end(game, other(game.settings.side), "resignation")
+                self._end(game, other_side(game.settings.side), "resignation")
             return _show(game)
 
     def hint(self, number: str) -> Hint:
@@ -244,12 +244,8 @@ class Table:
     def record(self, number: str, suffix: str) -> tuple[str, bytes]:
         """The game as a file of this format: name and content."""
         with self._using(number) as game:
-            names: dict[Turn, str] = {
-                game.settings.side: "Human",
-                other(game.settings.side): AGENT,
-            }
-            outcome, ending = game.board().outcome, None
-            comments = {}
+            names = ("Human", AGENT) if game.settings.side == "black" else (AGENT, "Human")
+            outcome, ending, comments = game.board().outcome, None, {}
             if game.result and game.result.reason == "resignation":
                 if game.turn == game.settings.side:
                     outcome = Outcome(game.result.winner, "resignation")
@@ -257,21 +253,14 @@ class Table:
                     comments = {len(game.moves): "Human resigns."}
             elif game.result and game.result.reason == "time":
                 ending = f"{game.result.winner}_WIN_BY_TIMEOUT".upper()
-            record = GameRecord(
-                game.start,
-                tuple(game.moves),
-                names["black"],
-                names["white"],
-                outcome,
-                ending,
-                comments,
-            )
+            moves = tuple(game.moves)
+            record = GameRecord(game.start, moves, *names, outcome, ending, comments)
             file = f"keisei-{game.id}.{suffix}"
             return file, record_bytes(record, file)
 
     # -- what happens in it ------------------------------------------------------------------------
 
-    def _play(self, game: _Game, usi: str, value: float | None) -> None:
+    def _play(self, game: _Game, usi: str) -> None:
         board = game.board()
         try:
             board.push_usi(usi)
@@ -280,7 +269,7 @@ class Table:
         if game.clock:
             game.clock.stop()
         game.moves.append(usi)
-        game.values.append(value)
+        game.values.append(None)
         if board.outcome:
             self._end(game, board.outcome.winner, board.outcome.reason)
         else:
@@ -293,7 +282,7 @@ class Table:
             if game.your_turn:
                 game.clock.start(game.settings.side)
 
-    def _end(self, game: _Game, winner: Turn | None, reason: str) -> None:
+    def _end(self, game: _Game, winner: Side | None, reason: str) -> None:
         if game.clock:
             game.clock.stop()
         game.thinker.forget()
@@ -305,7 +294,7 @@ def _look(game: _Game) -> Opinion:
     return game.network.look_at([observe(game.board())])[0]
 
 
-def _result_text(side: Turn, winner: Turn | None, reason: str) -> str:
+def _result_text(side: Side, winner: Side | None, reason: str) -> str:
     if winner is None:
         return f"Draw: {reason}."
     if winner == side:

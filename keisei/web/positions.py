@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from keisei.search import RankedMove, Score
-from keisei.shogi.actions import Turn
 from keisei.shogi.notation import steps
 from keisei.shogi.rules import HANDICAPS, START_SFEN
 from keisei.shogi.shogi_game import ShogiGame
@@ -82,12 +81,12 @@ def top_moves(game: ShogiGame, moves: Iterable[RankedMove]) -> list[TopMove]:
     return [
         TopMove(
             move=one.move,
-            western=game.name(one.move).western,
-            japanese=game.name(one.move).japanese,
+            western=name.western,
+            japanese=name.japanese,
             probability=round(one.probability, 4),
             value=one.score.value if one.score else None,
         )
-        for one in moves
+        for one, name in ((move, game.name(move.move)) for move in moves)
     ]
 
 
@@ -102,8 +101,3 @@ def playable(start: str) -> str:
     if game.outcome:
         raise WebError(400, f"the game is over in this position: {game.outcome}")
     return game.start_sfen
-
-
-def other(side: Turn) -> Turn:
-    """The opponent's side."""
-    return "white" if side == "black" else "black"

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, FiniteFloat
 
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import Side
 
 Kind = Literal["shogi", "world"]
 State = Literal["training", "stopped", "finished", "broken"]
@@ -141,7 +141,7 @@ class Position(Message):
     """Everything needed to draw a board."""
 
     sfen: str
-    turn: Turn
+    turn: Side
     check: bool
     last: str | None = None
 
@@ -190,7 +190,7 @@ class GameRow(Message):
     kind: str
     black: str
     white: str
-    winner: Turn | None
+    winner: Side | None
     reason: str
     length: int
     has_record: bool
@@ -240,7 +240,7 @@ class NewGame(Message):
     """A game to begin; `start` is "startpos", a handicap's name or an SFEN."""
 
     player: str = Field(max_length=500)
-    side: Turn = "black"
+    side: Side = "black"
     nodes: int = Field(0, ge=0, le=3200)
     start: str = Field("startpos", max_length=200)
     clock: ClockSettings | None = None
@@ -259,7 +259,7 @@ class NoBody(Message):
 class Result(Message):
     """How a game ended; `text` is for the human."""
 
-    winner: Turn | None
+    winner: Side | None
     reason: str
     text: str
 
@@ -270,7 +270,7 @@ class ClockNow(Message):
     black: float
     white: float
     byoyomi: float
-    running: Turn | None = None
+    running: Side | None = None
     left: float | None = None
 
 
@@ -280,7 +280,7 @@ class PlayedGame(Message):
     id: str
     player: str
     label: str
-    side: Turn
+    side: Side
     nodes: int
     position: Position
     legal: list[str]
