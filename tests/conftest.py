@@ -44,6 +44,7 @@ SLOW = (
     "tests/parallel/test_model_sync.py",
     "tests/parallel/test_opponents.py",
     "tests/parallel/test_settings.py",
+    "tests/scripts/",
     "tests/shogi/test_vector_shogi.py::test_hundreds_of_random_games",
     "tests/training/test_checkpoint.py",
     "tests/training/test_display.py",
