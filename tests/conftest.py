@@ -38,6 +38,7 @@ SLOW = (
     "tests/evaluation/test_pool.py",
     "tests/evaluation/test_stopping.py",
     "tests/evaluation/test_rate.py::test_over_200_players",
+    "tests/faults/",
     "tests/parallel/test_async.py",
     "tests/parallel/test_central_inference.py",
     "tests/parallel/test_failures.py",
