@@ -51,12 +51,17 @@ def test_single_moves_are_not_left_out_of_what_other_buffers_get(agent):
     rollout = collect(agent, games=1, steps=1)
     held = buffer(rollout)
     held.add(rollout.observations[0, 0], rollout.legal, int(rollout.actions[0, 0]), -1, 0, 0, True)
-    with pytest.raises(ValueError, match="call compute_advantages_and_returns first"):
-        held.get_serializable_batch()
+    for use in (held.get_serializable_batch, lambda: buffer().merge_buffers([held])):
+        with pytest.raises(ValueError, match="call compute_advantages_and_returns first"):
+            use()
     held.compute_advantages_and_returns()
-    other = buffer()
-    other.merge_worker_buffers([held.get_serializable_batch()])
-    assert len(other) == 2
+    for merge, what in (
+        ("merge_worker_buffers", held.get_serializable_batch()),
+        ("merge_buffers", held),
+    ):
+        other = buffer()
+        getattr(other, merge)([what])
+        assert len(other) == 2
 
 
 def name(batch, i):

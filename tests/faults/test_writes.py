@@ -40,7 +40,7 @@ def test_whatever_fails_while_a_file_is_written_the_run_opens_and_has_the_old_on
     counts = json.loads(done.stdout)
     print(counts)
     for kind, ends in counts.items():
-        # Each has at least open, write, sync and rename (or its journal), with three kinds of fault.
+        # At least open, write, sync and rename (or what a journal does), each with three faults.
         assert ends["faults"] >= 3 * 4, kind
         assert ends["old"] > 0, kind
         assert ends["killed"] == ends["faults"] // 3, kind
