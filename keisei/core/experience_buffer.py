@@ -87,13 +87,22 @@ class ExperienceBuffer:
                     parts["version"] = int(parts["version"])
                     self.add_batch(Rollout(**parts))
 
-    def get_serializable_batch(self) -> bytes:
-        """All rollouts as bytes (NumPy's own format, nothing that could run code)."""
+    def merge_buffers(self, other_buffers: Iterable[ExperienceBuffer]) -> None:
+        """Add the rollouts of other buffers; they are read in place, not copied."""
+        for other in other_buffers:
+            other._check_complete()
+            self.rollouts += other.rollouts
+
+    def _check_complete(self) -> None:
         if self._single:
             raise ValueError(
                 f"{len(self._single)} moves that were added one by one are not in a rollout yet: "
                 "call compute_advantages_and_returns first, with the value of what follows them"
             )
+
+    def get_serializable_batch(self) -> bytes:
+        """All rollouts as bytes (NumPy's own format, nothing that could run code)."""
+        self._check_complete()
         arrays = {
             f"{i}.{f.name}": np.asarray(getattr(rollout, f.name))
             for i, rollout in enumerate(self.rollouts)

@@ -290,7 +290,7 @@ FAULTS = [
         LOOP,
         "                self.trainer.load_state_dict(self._boundary)\n                self._save()",
         "                self._save()",
-        "training/test_training_run.py::test_stopping_and_resuming_gives_the_same_weights_as_never_stopping",
+        "training/test_training_run.py::test_a_stop_in_the_middle_of_an_update_saves_the_state_from_before_it",
     ),
     Fault(
         "the random state is not resumed",
@@ -340,7 +340,7 @@ FAULTS = [
         SYNC,
         'spare = 1 - int(shared["current"][0])',
         'spare = int(shared["current"][0])',
-        "parallel/test_model_sync.py::test_a_version_that_was_half_written_when_the_learner_died_is_not_seen",
+        "parallel/test_model_sync.py::test_a_new_version_leaves_the_one_before_it_whole_for_those_who_are_reading_it",
     ),
     Fault(
         "the replacement of a worker begins new games",
@@ -468,21 +468,21 @@ FAULTS = [
         NODE,
         "return (2, child.mate, 0.0) if child.mate <= 0",
         "return (2, -child.mate, 0.0) if child.mate <= 0",
-        "search/test_search.py",
+        "search/test_node.py",
     ),
     Fault(
         "moves are tried in the order of their worth alone",
         NODE,
         "self.q + self.u * (exploration * self.visits**0.5)",
         "self.q + self.u * 0",
-        "search/test_search.py",
+        "search/test_node.py",
     ),
     Fault(
         "a visit that was cancelled counts",
         TREE,
         "    path[0][0].visits -= 1\n",
         "",
-        "search/test_search.py",
+        "search/test_node.py",
     ),
     # -- checkpoint ----------------------------------------------------------------------------
     Fault(
@@ -561,7 +561,7 @@ FAULTS = [
         RECORDS,
         "for line in lines[:variation]]  # & bookmarks",
         "for line in lines]  # & bookmarks",
-        "shogi/test_records.py",
+        "shogi/test_records.py::test_an_illegal_move_in_a_variation_does_not_matter",
     ),
     Fault(
         "who has no legal move wins",

@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from keisei.training import parallel
 from keisei.training.parallel import ParallelError, ParallelManager, make_manager
 from keisei.training.parallel.statistics import worker_rows
 
@@ -137,6 +138,22 @@ def test_statistics_tell_what_every_worker_does_and_where_the_rollouts_are(setup
             assert row["resident_mb"] > 1
             assert row["node"] is None
     assert manager.get_statistics() == {"is_running": False}
+
+
+def test_what_the_plans_name_is_there_under_that_name(setup):
+    names = ["ParallelManager", "SelfPlayWorker", "WorkerCommunicator", "ModelSynchronizer"]
+    assert {*names, "ExperienceCollector"} <= set(parallel.__all__)
+    config, agent = setup("num_workers=2")
+    manager = ParallelManager(config, agent)
+    assert manager.workers == []
+    manager.start_workers()
+    assert [worker.process.pid for worker in manager.workers] == list(pids(manager).values())
+    assert isinstance(manager.communicator, parallel.WorkerCommunicator)
+    assert manager.communicator.get_queue_info()["ready"] == 2
+    assert manager.get_status()["queue_info"]["workers"] == 2
+    manager.sync_model_to_workers()
+    manager.stop_workers()
+    assert manager.workers == []
 
 
 def test_nothing_is_left_after_shutdown(setup):

@@ -217,6 +217,27 @@ def test_an_error_loses_no_update_that_was_done(tmp_path, caplog):
     assert_same_state(whole.state_dict(), resumed.state_dict())
 
 
+def test_a_stop_in_the_middle_of_an_update_saves_the_state_from_before_it(tmp_path, monkeypatch):
+    config = load_config(overrides=options()[1::2])
+    whole, stopped = trainer_of(config, tmp_path), trainer_of(config, tmp_path)
+    learn, steps = stopped.agent._step, []
+
+    def stops(*given):
+        steps.append(given)
+        if len(steps) == 7:  # an update has four
+            signal.raise_signal(signal.SIGINT)
+        return learn(*given)
+
+    monkeypatch.setattr(stopped.agent, "_step", stops)
+    assert not TrainingLoopManager(stopped).run()
+    assert [path.name for path in stopped.checkpoints.paths()] == ["step_000000000256.pt"]
+    resumed = Trainer(config, stopped.run)
+    resumed.load_state_dict(stopped.checkpoints.latest()[1])
+    for trainer in (whole, resumed):
+        assert TrainingLoopManager(trainer).run()
+    assert_same_state(whole.state_dict(), resumed.state_dict())
+
+
 def test_an_error_saves_no_weights_that_are_no_numbers(tmp_path):
     config = load_config(overrides=options()[1::2])
     trainer = trainer_of(config, tmp_path, Spoils())

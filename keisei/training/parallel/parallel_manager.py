@@ -12,7 +12,7 @@ from keisei.training.parallel.base_manager import BaseManager
 from keisei.training.parallel.experience_collector import Finished
 from keisei.training.parallel.statistics import statistics
 from keisei.training.parallel.supervisor import Supervisor
-from keisei.training.parallel.worker_communicator import WorkerLine
+from keisei.training.parallel.worker_communicator import WorkerCommunicator, WorkerLine
 
 
 class ParallelManager(BaseManager):
@@ -141,6 +141,16 @@ class ParallelManager(BaseManager):
         return chosen
 
     # -- what is going on ------------------------------------------------------------------------
+
+    @property
+    def communicator(self) -> WorkerCommunicator:
+        """The lines to the processes; `communicator.get_queue_info()` says what is on its way."""
+        return self._running.communicator
+
+    @property
+    def workers(self) -> list[WorkerLine]:
+        """The workers as they are now, in order: name, process, what each has done."""
+        return self.communicator.workers if self.is_running else []
 
     @property
     def workers_here(self) -> int:
