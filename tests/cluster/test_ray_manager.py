@@ -41,7 +41,7 @@ def test_serial_process_and_ray_give_the_same_rollouts_byte_for_byte(workers):
 
 def test_a_manager_of_processes_refuses_the_settings_of_ray():
     with pytest.raises(ParallelError, match="make_manager"):
-        ParallelManager(*make("backend=ray"))
+        ParallelManager(*make("backend=ray")).start_workers()
 
 
 def test_shares_of_workers_are_looked_at_when_the_cluster_says_how_many_there_are():

@@ -86,7 +86,7 @@ class RayManager(BaseManager):
             self._connection.enter_context(cluster(address, store_bytes(self.config)))
         except ClusterError as error:
             raise ParallelError(str(error)) from error
-        self.synchronize_models()
+        self._publish()
         for index in range(self.parallel.num_workers):
             self._add(index)
         self._wait_for(self._possible())
