@@ -20,7 +20,7 @@ from keisei.training.progress import Progress
 WIDTH, HEIGHT = 130, 30
 
 
-def snapshot_of(run: Run) -> Snapshot:
+def view_of(run: Run) -> Snapshot:
     """What the live view showed when the run's newest checkpoint was written."""
     config = load_config(run.config_path)
     _, state = CheckpointStore(run.checkpoints_dir).latest()
@@ -71,7 +71,7 @@ def main() -> None:
     folder, out = sys.argv[1:]
     with Path("/dev/null").open("w") as nowhere:
         console = Console(width=WIDTH, height=HEIGHT, record=True, file=nowhere)
-        console.print(draw(snapshot_of(Run.open(folder, Path())), WIDTH, HEIGHT))
+        console.print(draw(view_of(Run.open(folder, Path())), WIDTH, HEIGHT))
     picture = console.export_svg(title="keisei train")
     picture = re.sub(r"\s*@font-face \{.*?\}", "", picture, flags=re.DOTALL)  # from another host
     Path(out).write_text(on_the_grid(picture), encoding="utf-8")
