@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from keisei.shogi.features import Observations
 
+Floats = npt.NDArray[np.float32]
 NO_MOVES: npt.NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
 _REFUTED = np.float32(-1e9)  # Q of a move that is proven to lose
 
@@ -40,9 +41,9 @@ class Node:
     observation: Observations
     value: float  # the network's, for the mover
     actions: npt.NDArray[np.int16]  # by number of the move, as are the three below
-    priors: npt.NDArray[np.float32]
-    q: npt.NDArray[np.float32]  # mean value of each move for the mover
-    u: npt.NDArray[np.float32]  # prior / (1 + visits)
+    priors: Floats
+    q: Floats  # mean value of each move for the mover
+    u: Floats  # prior / (1 + visits)
 
     def __init__(self) -> None:
         self.moves = NO_MOVES  # as 16 bits, once the board was looked at
@@ -66,12 +67,9 @@ class Node:
             return 1.0 if self.mate > 0 else -1.0
         return 0.0 if self.drawn else None
 
-    def expand(self, priors: npt.NDArray[np.float32], value: float, fpu_reduction: float) -> None:
-        """Take the network's view; a move not yet tried has the position's value less this."""
-        self.priors = priors
-        self.value = value
-        self.u = priors.copy()
-        self.q = np.full(len(priors), value - fpu_reduction, dtype=np.float32)
+    def expand(self, value: float, priors: Floats, q: Floats, u: Floats) -> None:
+        """Take the network's view, and what each move's Q and U are before any visit."""
+        self.value, self.priors, self.q, self.u = value, priors, q, u
         self.open_moves = len(priors)
 
     def choose(self, exploration: float) -> int:

@@ -28,10 +28,10 @@ AGENT = "Keisei"
 THINK_SECONDS = 15.0  # for one move, at most
 HINT_NODES = 100  # at least
 HINT_SECONDS = 3.0
-# Trees are kept from move to move. A node takes up to 8 kB, so one game's tree takes at most 80 MB,
+# Trees are kept from move to move. A node takes about 10 kB, so one game's tree takes up to 100 MB,
 # and all trees about 400 MB: beyond that, the games that have been idle longest lose theirs.
 TREE_NODES = 10_000
-ALL_NODES = 50_000
+ALL_NODES = 40_000
 
 
 @dataclass

@@ -9,7 +9,8 @@ from keisei.search.tree import cancel
 
 def node(*priors):
     one = Node()
-    one.expand(np.array(priors, np.float32), value=0.0, fpu_reduction=0.0)
+    own = np.array(priors, np.float32)
+    one.expand(0.0, own, np.zeros_like(own), own.copy())
     return one
 
 
