@@ -77,7 +77,8 @@ class Run:
     def open(cls, path_or_name: str | Path, root: Path, of_world: bool = False) -> "Run":
         """The run of that name below `root`, or in that folder; of Shogi, or of a world."""
         candidates = [root / path_or_name, Path(path_or_name)]
-        folder = next((path for path in candidates if path.is_dir()), None)
+        # os.path: a name that no file can have (300 letters) is not an error, but no run.
+        folder = next((path for path in candidates if os.path.isdir(path)), None)
         if folder is None:
             tried = " and ".join(dict.fromkeys(str(path) for path in candidates))
             raise RunError(f"there is no run {str(path_or_name)!r}: looked for the folder {tried}")
