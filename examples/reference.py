@@ -47,7 +47,7 @@ class Settings:
     minibatch_size: int = 128
     clip_epsilon: float = 0.2
     value_clip: float = 0.2
-    value_loss_coeff: float = 0.5
+    value_loss_coef: float = 0.5
     entropy_coef: float = 0.01
     entropy_coef_end: float = 0.1
     max_grad_norm: float = 1.0
@@ -293,7 +293,7 @@ def ppo_loss(
     # The same for the values.
     held = old + (values - old).clamp(-settings.value_clip, settings.value_clip)
     value_loss = torch.max((values - returns).square(), (held - returns).square()).mean()
-    loss = policy_loss + settings.value_loss_coeff * value_loss - entropy_coef * entropy
+    loss = policy_loss + settings.value_loss_coef * value_loss - entropy_coef * entropy
     kl = (ratio - 1 - log_ratio).mean()  # how far the policy has moved
     metrics = {"value_loss": value_loss, "entropy": entropy, "kl": kl}
     return loss, {name: value.item() for name, value in metrics.items()}

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, Optional, get_args
 
@@ -15,22 +16,23 @@ import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from keisei import configs
-from keisei.parallel_config import ParallelConfig
 from keisei.settings import (
     ConfigError,
     Section,
     apply_override,
     explain,
     read_settings,
+    set_value,
     setting_names,
 )
 from keisei.shogi.rules import HANDICAPS, START_SFEN, new_board
+from keisei.training_config import Stretch, TrainingConfig
 
 
 class EnvConfig(Section):
     """The game."""
 
-    seed: int = Field(1, ge=0, description="Seed of every random choice in the run.")
+    seed: int = Field(1, ge=0, lt=2**63, description="Seed of every random choice in the run.")
     device: str = Field("auto", description="auto (CUDA if available), cpu, cuda or cuda:N.")
     move_limit: int = Field(
         512,
@@ -97,94 +99,27 @@ class ModelConfig(Section):
     )
 
 
-# The learners, by their name in `training.algorithm`: a module of `keisei`, and a class in it.
-LEARNERS = {
-    "ppo": "keisei.core.ppo_agent:PPOAgent",
-    "gumbel": "keisei.core.gumbel_learner:GumbelLearner",
+# What other programs call our settings.
+ELSEWHERE = {
+    "max_game_length": "env.move_limit",
+    "max_moves": "env.move_limit",
+    "max_moves_per_game": "env.move_limit",
+    "batch_size": "training.minibatch_size",
+    "buffer_size": "training.parallel.experience_batch_size",
+    "clip_range": "training.clip_epsilon",
+    "ent_coef": "training.entropy_coef",
+    "gae_lambda": "training.lambda_gae",
+    "hidden_dim": "model.width",
+    "lr": "training.learning_rate",
+    "n_epochs": "training.ppo_epochs",
+    "n_steps": "training.parallel.rollout_length",
+    "num_layers": "model.depth",
+    "num_envs": "training.parallel.num_envs_per_worker",
+    "steps_per_epoch": "training.parallel.experience_batch_size",
+    "timeout": "training.parallel.worker_timeout",
+    "total_steps": "training.total_timesteps",
+    "vf_coef": "training.value_loss_coef",
 }
-
-
-class SearchConfig(Section):
-    """Self-play by search (gumbel)."""
-
-    visits: int = Field(16, ge=2, le=4096, description="Visits to a tree for each move.")
-    considered: int = Field(8, ge=2, le=64, description="Moves of a position that are considered.")
-    scale: float = Field(
-        0.5, gt=0, le=10, description="How far what was found moves the policy to be learned."
-    )
-
-
-class TrainingConfig(Section):
-    """Learning and the course of a run."""
-
-    algorithm: str = Field(
-        "ppo",
-        description="ppo learns from how games went on; gumbel searches every move and learns to "
-        "play at once what it found.",
-    )
-    search: SearchConfig = Field(
-        default_factory=SearchConfig, description="Self-play by search (gumbel)."
-    )
-    total_timesteps: int = Field(1_000_000, ge=1, description="Moves to play and learn from.")
-    learning_rate: float = Field(
-        1e-3, gt=0, le=1, description="Learning rate of Adam at the start."
-    )
-    learning_rate_end: float = Field(
-        0.1, ge=0, le=1, description="Share of the learning rate left at the end (linear decay)."
-    )
-    gamma: float = Field(1.0, gt=0, le=1, description="Discount per move.")
-    lambda_gae: float = Field(
-        0.98, ge=0, le=1, description="Lambda of the advantage estimate (GAE)."
-    )
-    ppo_epochs: int = Field(1, ge=1, le=100, description="Passes over the data in each update.")
-    minibatch_size: int = Field(128, ge=1, description="Steps per gradient update.")
-    clip_epsilon: float = Field(
-        0.2, gt=0, lt=1, description="How far the ratio of new to old policy may move from 1."
-    )
-    value_clip: float = Field(
-        0.2, ge=0, description="How far a value may move in an update; 0 for no limit."
-    )
-    value_loss_coeff: float = Field(0.5, ge=0, description="Weight of the value loss.")
-    entropy_coef: float = Field(0.01, ge=0, description="Weight of the entropy bonus at the start.")
-    entropy_coef_end: float = Field(
-        0.1, ge=0, le=1, description="Share of it left at the end (linear decay)."
-    )
-    average: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="Play, evaluate and export averaged weights: the share of the old average that "
-        "each update keeps; 0 for none.",
-    )
-    max_grad_norm: float = Field(
-        1.0, gt=0, description="Gradients longer than this are scaled down."
-    )
-    target_kl: float = Field(
-        0.03,
-        ge=0,
-        description="Stop the update once the policy has moved this far (KL divergence); 0: never.",
-    )
-    normalize_advantages: bool = Field(
-        True, description="Scale to mean 0 and standard deviation 1 per minibatch."
-    )
-    mixed_precision: bool = Field(False, description="bfloat16 autocast; CUDA only.")
-    checkpoint_interval: int = Field(50_000, ge=1, description="Moves between checkpoints.")
-    keep_checkpoints: int = Field(
-        5, ge=1, description="How many checkpoints to keep, not counting those saved when stopping."
-    )
-    parallel: ParallelConfig = Field(default_factory=ParallelConfig, description="The shards.")
-
-    @property
-    def searches(self) -> bool:
-        """Are the moves of self-play searched for?"""
-        return self.algorithm == "gumbel"
-
-    @field_validator("algorithm")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        if name not in LEARNERS:
-            raise ValueError(f"choose {' or '.join(LEARNERS)}")
-        return name
 
 
 class EvaluationConfig(Section):
@@ -256,6 +191,34 @@ class AppConfig(Section):
     )
     wandb: WandbConfig = Field(default_factory=WandbConfig, description="Weights & Biases.")
     display: DisplayConfig = Field(default_factory=DisplayConfig, description="The terminal.")
+    stretches: list[Stretch] = Field(
+        default_factory=list,
+        description="Parts of the run with other settings, each from a step on: "
+        "[{begin: 262144, change: {training.algorithm: gumbel}}]. Schedules run within each part.",
+    )
+
+    def at(self, steps: int) -> AppConfig:
+        """The settings that hold after so many steps, with the changes of all stretches so far.
+
+        >>> config = load_config(
+        ...     overrides=["stretches=[{begin: 9, change: {training.algorithm: gumbel}}]"]
+        ... )
+        >>> config.at(8).training.algorithm, config.at(9).training.algorithm
+        ('ppo', 'gumbel')
+        """
+        data = self.model_dump(mode="json", exclude={"stretches"}, exclude_unset=True)
+        for stretch in self.stretches:
+            if steps >= stretch.begin:
+                for name, value in stretch.change.items():
+                    set_value(data, name, value)
+        return parse_config(data)
+
+    def share_of_stretch(self, steps: int) -> float:
+        """How much of the stretch that a step lies in is done, from 0 to 1: schedules run by it."""
+        borders = [0, *(stretch.begin for stretch in self.stretches), self.training.total_timesteps]
+        begin = max(border for border in borders if border <= steps or border == 0)
+        end = min((border for border in borders if border > steps), default=steps)
+        return (steps - begin) / (end - begin) if end > begin else 1.0
 
     @model_validator(mode="after")
     def _fits(self) -> AppConfig:
@@ -267,12 +230,24 @@ class AppConfig(Section):
                 "num_envs_per_worker x rollout_length)"
             )
         if parallel.model_sync_interval > parallel.max_policy_lag + 1:
+            interval = parallel.model_sync_interval
             raise ValueError(
-                f"training.parallel.model_sync_interval is {parallel.model_sync_interval}: "
-                f"rollouts would be older than max_policy_lag = {parallel.max_policy_lag} allows"
+                f"training.parallel.model_sync_interval is {interval}: rollouts would be older "
+                f"than max_policy_lag = {parallel.max_policy_lag} allows; leave that out, or set "
+                f"it to at least {interval - 1}"
             )
         if parallel.backend != "ray" or "num_workers" in parallel.model_fields_set:
             parallel.check_opponents()  # else the cluster says how many workers there are
+        if training.searches and parallel.opponent_shares:
+            raise ValueError("training.parallel.opponent_shares: gumbel knows self-play only")
+        for before, after in pairwise(self.stretches):
+            if before.begin >= after.begin:
+                raise ValueError(f"stretches: {after.begin} must come after {before.begin}")
+        for stretch in self.stretches:
+            try:
+                self.at(stretch.begin)
+            except ConfigError as error:
+                raise ValueError(f"stretches, from step {stretch.begin}: {error}") from None
         return self
 
 
@@ -303,7 +278,8 @@ def parse_config(data: dict[str, Any]) -> AppConfig:
         return AppConfig.model_validate(data)
     except ValidationError as error:
         names = setting_names(AppConfig)
-        raise ConfigError("; ".join(explain(e, names) for e in error.errors())) from None
+        problems = (explain(e, names, ELSEWHERE) for e in error.errors())
+        raise ConfigError("; ".join(problems)) from None
 
 
 def describe(section: Section | None = None, indent: int = 0) -> str:

@@ -40,10 +40,13 @@ class ParallelConfig(Section):
         "num_workers is not given.",
     )
     num_envs_per_worker: int = Field(
-        64, ge=1, description="Games that a worker plays at the same time."
+        64, ge=1, le=1_000_000, description="Games that a worker plays at the same time."
     )
     rollout_length: int = Field(
-        128, ge=1, description="Moves of each game in one rollout. Longer ones see more games end."
+        128,
+        ge=1,
+        le=1_000_000,
+        description="Moves of each game in one rollout. Longer ones see more games end.",
     )
     mode: Literal["sync", "async"] = Field(
         "sync",
@@ -72,7 +75,8 @@ class ParallelConfig(Section):
         4,
         ge=0,
         description="How many updates the weights that played a rollout may be behind the "
-        "learner's; older rollouts are dropped and counted.",
+        "learner's; older rollouts are dropped and counted. The default is 4, and more with a "
+        "larger model_sync_interval.",
     )
     opponent_shares: dict[Literal["past", "random"], float] = Field(
         default_factory=dict,
@@ -113,6 +117,13 @@ class ParallelConfig(Section):
         description="Send weights in half precision where they are copied (with Ray, or not in "
         "shared memory). The policy that plays is then the rounded one.",
     )
+
+    @model_validator(mode="after")
+    def _lag_allows_the_interval(self) -> ParallelConfig:
+        if "max_policy_lag" not in self.model_fields_set:
+            # Past the check of assignments, which would come back here.
+            self.__dict__["max_policy_lag"] = 3 + self.model_sync_interval
+        return self
 
     @field_validator("opponent_shares")
     @classmethod

@@ -12,7 +12,7 @@ from keisei.core.policy import Policy
 from keisei.errors import KeiseiError
 from keisei.search import Limit, Report, Thinker
 from keisei.shogi import ShogiGame
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import Side
 from keisei.shogi.board_text import board_text
 from keisei.shogi.records import GameRecord, write_record
 from keisei.shogi.rules import HANDICAPS, START_SFEN
@@ -21,22 +21,22 @@ from keisei.trained import find_checkpoint, load_trained
 AGENT = "Keisei"
 HINT_NODES = 100  # at least
 MOST_NODES = 100_000  # in memory: less than a gigabyte
-HELP = """Write a move as in USI (7g7f, 8h2b+, P*5e) or as western books do (P-7f, Bx2b+):
+HELP = """Enter a move in USI (7g7f, 8h2b+, P*5e) or western notation (P-7f, Bx2b+):
 files are 9 to 1 from the left, ranks a to i from the top; + promotes, * drops.
 
   moves      all legal moves
-  hint       what it would play
-  undo       take your last move back
-  resign     give up
-  save FILE  write the game: .kif, .ki2, .csa or .usi
-  quit       leave, as does Ctrl-D"""
+  hint       what Keisei would play
+  undo       take back your last move
+  resign     resign the game
+  save FILE  save the game as .kif, .ki2, .csa or .usi
+  quit       leave (or press Ctrl-D)"""
 
 
 def play(network: str, nodes: int, side: str, start: str, console: Console) -> None:
-    """Play against a network by its name, from "startpos", a handicap's name or a SFEN."""
+    """Play against a named network from `start`: "startpos", a handicap's name or an SFEN."""
     if side not in ("black", "white", "either"):
         raise KeiseiError(f"--side must be black, white or either, not {side!r}")
-    own: Turn = (
+    own: Side = (
         "white" if side == "white" or (side == "either" and random.random() < 0.5) else "black"
     )
     sfen = {"startpos": START_SFEN, **HANDICAPS}.get(start, start)
@@ -51,10 +51,10 @@ def play(network: str, nodes: int, side: str, start: str, console: Console) -> N
 
 
 class TerminalGame:
-    """One game between a person and a network; `run` lasts until the person leaves."""
+    """One game between a person and a network; `run` returns when the person leaves."""
 
     def __init__(
-        self, policy: Policy, nodes: int, side: Turn, game: ShogiGame, console: Console
+        self, policy: Policy, nodes: int, side: Side, game: ShogiGame, console: Console
     ) -> None:
         self.game = game
         self._side, self._nodes, self._console = side, nodes, console
@@ -69,8 +69,8 @@ class TerminalGame:
         }
 
     def run(self) -> None:
-        """Play, and answer what the person types."""
-        self._say(f"You are {self._side}. `help` says how to write moves.")
+        """Play, and carry out what the person types."""
+        self._say(f"You are {self._side}. Type `help` to see how to enter moves.")
         try:
             while True:
                 if self.game.outcome is None and self.game.turn != self._side:
@@ -84,7 +84,7 @@ class TerminalGame:
     # -- what the person does --------------------------------------------------------------------
 
     def _listen(self) -> bool:
-        """Obey lines until the position has changed; False when the person leaves."""
+        """Carry out commands until the position changes; False when the person leaves."""
         before = (self.game.moves, self.game.outcome)
         while (self.game.moves, self.game.outcome) == before:
             line = self._console.input(
@@ -106,13 +106,13 @@ class TerminalGame:
 
     def _move(self, text: str) -> None:
         if self.game.outcome:
-            raise KeiseiError("the game is over: `undo`, `save FILE` or `quit`")
+            raise KeiseiError("the game is over: type `undo`, `save FILE` or `quit`")
         wanted = text.lower()
         for usi, name in self._legal().items():
             if wanted in (usi.lower(), name.lower()):
                 self.game.push_usi(usi)
                 return
-        raise KeiseiError(f"{text[:40]!r} is not a legal move here: `moves` lists them all")
+        raise KeiseiError(f"{text[:40]!r} is not a legal move here: type `moves` to list them")
 
     def _legal(self) -> dict[str, str]:
         """The legal moves in USI, each with its western name."""
@@ -126,7 +126,7 @@ class TerminalGame:
             self.game.resign()
 
     def _undo(self) -> None:
-        """Back to where the person was to move before."""
+        """Go back to the person's previous turn."""
         if self.game.outcome and self.game.outcome.reason == "resignation":
             self.game.undo()
             return
@@ -138,7 +138,7 @@ class TerminalGame:
 
     def _save(self, name: str) -> None:
         if not name:
-            raise KeiseiError("save needs a file name, as in `save game.kif`")
+            raise KeiseiError("`save` needs a file name, as in `save game.kif`")
         names = ("Human", AGENT) if self._side == "black" else (AGENT, "Human")
         try:
             path = Path(name).expanduser()
@@ -147,7 +147,7 @@ class TerminalGame:
             write_record(GameRecord.from_game(self.game, *names), path)
         except KeiseiError:
             raise
-        except (OSError, RuntimeError, ValueError) as error:  # no such home, no name of a file
+        except (OSError, RuntimeError, ValueError) as error:  # no such user, not a file name
             reason = getattr(error, "strerror", None) or error
             raise KeiseiError(
                 f"cannot save as {name[:80]!r} ({reason}): choose another place"
@@ -168,19 +168,19 @@ class TerminalGame:
         self.game.push_usi(report.move)
 
     def _name(self, report: Report) -> str:
-        """A move in both notations, with what it promises: "P-7f (7g7f), 52 % to win"."""
+        """A move in both notations and its score: "P-7f (7g7f), 52 % to win"."""
         name, score = self._legal()[report.move], report.score
         chance = (
             f"mate in {abs(score.mate)}" if score.mate else f"{100 * score.win_chance:.0f} % to win"
         )
         return f"{name} ({report.move}), {chance}"
 
-    # -- what is seen ----------------------------------------------------------------------------
+    # -- what is shown ---------------------------------------------------------------------------
 
     def _show(self) -> None:
         self._console.print(board_text(self.game))
         if self.game.outcome:
-            self._say(f"The game is over: {self.game.outcome}. `undo`, `save FILE` or `quit`?")
+            self._say(f"The game is over: {self.game.outcome}. Type `undo`, `save FILE` or `quit`.")
 
     def _say(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False)

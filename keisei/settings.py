@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from keisei.errors import KeiseiError
 from keisei.files import read_regular
@@ -20,6 +20,9 @@ from keisei.files import read_regular
 _MAX_FILE = 1024 * 1024  # bytes
 _MAX_VALUES = 100_000
 _MAX_DEPTH = 50
+
+_RENAMED = {"value_loss_coeff": "value_loss_coef"}  # the settings of old runs have such names
+_GONE = ("mixed_precision",)  # and these; they said what is the default now
 
 
 class ConfigError(KeiseiError, ValueError):
@@ -30,6 +33,16 @@ class Section(BaseModel):
     """Settings that belong together."""
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_old_names(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        # If both names are there, the later one counts: overrides come after the file.
+        return {
+            _RENAMED.get(name, name): value for name, value in data.items() if name not in _GONE
+        }
 
 
 def read_settings(file: Path | str | None, example: str) -> dict[str, Any]:
@@ -94,14 +107,9 @@ def to_yaml(settings: Section) -> str:
 
 def apply_override(data: dict[str, Any], override: str) -> None:
     """Change plain data by a `section.field=value`."""
-    path, equals, text = override.partition("=")
-    keys = path.strip().split(".")
-    if not equals or not all(keys):
+    name, equals, text = override.partition("=")
+    if not equals or not all(name.strip().split(".")):
         raise ConfigError(f"{override!r} is not of the form section.field=value")
-    for key in keys[:-1]:
-        data = data.setdefault(key, {})
-        if not isinstance(data, dict):
-            raise ConfigError(f"{override!r}: {key} is not a section")
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError:
@@ -110,7 +118,17 @@ def apply_override(data: dict[str, Any], override: str) -> None:
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
             value = float(value)
-    data[keys[-1]] = value
+    set_value(data, name.strip(), value)
+
+
+def set_value(data: dict[str, Any], name: str, value: Any) -> None:
+    """Change plain data by a setting's dotted name."""
+    *sections, last = name.split(".")
+    for section in sections:
+        data = data.setdefault(section, {})
+        if not isinstance(data, dict):
+            raise ConfigError(f"{name}: {section} is not a section")
+    data[last] = value
 
 
 def setting_names(section: type[BaseModel], before: str = "") -> list[str]:
@@ -129,11 +147,14 @@ def setting_names(section: type[BaseModel], before: str = "") -> list[str]:
     return names
 
 
-def explain(error: Any, names: Sequence[str]) -> str:
-    """One of pydantic's errors in a few words, with the field and the value; `names` there are."""
+def explain(error: Any, names: Sequence[str], elsewhere: Mapping[str, str] | None = None) -> str:
+    """One of pydantic's errors in a few words, with the field and the value.
+
+    `names` there are; `elsewhere` has words that other programs use for some of them.
+    """
     where = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
-        meant = _meant(where, names)
+        meant = _meant(where, names, elsewhere or {})
         advice = f": did you mean {meant}?" if meant else " (`keisei config` lists them all)"
         return f"{where}: there is no such setting{advice}"
     if error["type"] == "model_type":
@@ -145,8 +166,11 @@ def explain(error: Any, names: Sequence[str]) -> str:
     return f"{where}: {message[0].lower() + message[1:]}, not {error['input']!r}"
 
 
-def _meant(wrong: str, names: Sequence[str]) -> str:
-    """The settings of the same name in other sections, else the one that is spelt most alike."""
+def _meant(wrong: str, names: Sequence[str], elsewhere: Mapping[str, str]) -> str:
+    """The settings of the same name in other sections, else what is spelt most alike."""
     last = wrong.rpartition(".")[2]
-    same = [name for name in names if name.rpartition(".")[2] == last]
-    return " or ".join(same or get_close_matches(wrong, names, n=1))
+    if last in elsewhere:
+        return elsewhere[last]
+    own = [name.rpartition(".")[2] for name in names]
+    alike = last if last in own else "".join(get_close_matches(last, own, n=1))
+    return " or ".join(name for name, short in zip(names, own, strict=True) if short == alike)

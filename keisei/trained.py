@@ -10,9 +10,9 @@ from pathlib import Path
 import torch
 
 from keisei.config_schema import ModelConfig
-from keisei.core.learner import build_network
-from keisei.core.neural_network import ActorCriticResTower
+from keisei.core.neural_network import ActorCriticResTower, build_network
 from keisei.core.policy import Policy, evaluate
+from keisei.core.precision import plays_in
 from keisei.errors import KeiseiError
 from keisei.models import NETWORKS
 from keisei.runs.checkpoint import (
@@ -27,7 +27,7 @@ from keisei.settings import parse_yaml
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedNetwork:
     """A network from a checkpoint: its policy, and how much training went into it."""
 
     policy: Policy
@@ -36,18 +36,19 @@ class Trained:
     cpu_hours: float  # hours of playing and learning, times the processes that did it
 
 
-def load_trained(path: Path, limit: int | None = None) -> Trained:
+def load_trained(path: Path, limit: int | None = None) -> TrainedNetwork:
     """The network of one checkpoint file (of at most `limit` bytes), on the CPU."""
     state = load_checkpoint(path, limit)
-    with understanding(f"checkpoint {path} holds no network for this Keisei"):
+    with understanding(f"checkpoint {path} has no network that this Keisei can use"):
         # Of the settings only what is needed: an old run may have others that are gone by now.
         settings = parse_yaml(state["config"])
         network = _network(ModelConfig.model_validate(settings["model"]), trained_weights(state))
+        network = plays_in(network, settings["training"].get("precision", "float32"))
         parallel = settings["training"]["parallel"]
         processes = int(parallel["num_workers"]) if parallel["enabled"] else 1
         progress = state["progress"]
         steps, seconds = int(progress["steps"]), float(progress["seconds"])
-    return Trained(partial(evaluate, network), path, steps, seconds * processes / 3600)
+    return TrainedNetwork(partial(evaluate, network), path, steps, seconds * processes / 3600)
 
 
 def _network(config: ModelConfig, weights: dict[str, torch.Tensor]) -> ActorCriticResTower:
@@ -91,8 +92,8 @@ def export_network(checkpoint: Path, file: Path) -> None:
     if file.exists():
         raise KeiseiError(f"{file} is there already: choose another name, or remove it")
     if not file.parent.is_dir():
-        raise KeiseiError(f"cannot write {file}: {file.parent} is no folder")
-    load_trained(checkpoint)  # an error now is better than one for who gets the file
+        raise KeiseiError(f"cannot write {file}: {file.parent} is not a folder")
+    load_trained(checkpoint)  # an error now is better than one where the file is used
     state = load_checkpoint(checkpoint)
     network = {name: weights.half() for name, weights in trained_weights(state).items()}
     if not all(torch.isfinite(weights).all() for weights in network.values()):

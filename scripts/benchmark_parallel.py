@@ -25,6 +25,7 @@ def measure(preset: str, workers: int, games: int, seconds: float) -> tuple[floa
     config = load_config(
         overrides=[
             f"model.preset={preset}",
+            "training.minibatch_size=1",  # nothing is learned here, so any number of games will do
             "training.parallel.mode=async",
             "training.parallel.rollout_length=16",
             f"training.parallel.num_workers={workers}",

@@ -1,6 +1,6 @@
 """Make the set of openings that matches begin with.
 
-    python scripts/make_openings.py > keisei/evaluation/openings.txt
+    python scripts/make_openings.py [LINES] > keisei/evaluation/openings.txt
 
 Each line is a walk from the start position. Fairy-Stockfish (Debian: apt install fairy-stockfish)
 proposes moves, one that is nearly as good as the best is drawn, and a line is kept when a deeper
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 
 from keisei.shogi import ShogiGame
 from keisei.usi.client import UsiClient
@@ -61,6 +62,8 @@ def walk(engine: UsiClient, rng: random.Random, start: list[str], length: int) -
 
 
 def main() -> None:
+    """Draw so many lines (if not said, all), and print them."""
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else LINES
     rng, kept = random.Random(1), set()
     print(HEADER)
     options = {"MultiPV": str(CANDIDATES), "Contempt": "0"}
@@ -78,7 +81,7 @@ def main() -> None:
             return moves
 
         lines: list[list[str]] = []
-        while len(lines) < LINES:
+        while len(lines) < wanted:
             if line := draw([], PLIES):
                 lines.append(line)
         for line in lines:

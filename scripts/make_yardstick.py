@@ -113,7 +113,7 @@ class Games:
             row = json.loads(line)
             self._count((row["first"], row["second"]), row["pairs"], row["seconds"])
 
-    def _count(self, pair: Pair, pairs: Iterable[int], seconds: float) -> None:
+    def _count(self, pair: Pair, pairs: Iterable[float], seconds: float) -> None:
         if pair[::-1] in self.results:
             pair, pairs = pair[::-1], tuple(pairs)[::-1]
         self.results[pair] = self.results.get(pair, Pentanomial()) + Pentanomial(tuple(pairs))
@@ -306,15 +306,15 @@ def report(games: Games, references: list[Reference], misfit: float) -> None:
             f"{one.name:28} {result.games:4.0f} games {score:>5}  {two.games:5} games in all, "
             f"{two.seconds:.2f} s"
         )
-    for one, two in sorted(HELD_OUT):
-        result = games.of(one, two)
+    for first, second in sorted(HELD_OUT):
+        result, gap = games.of(first, second), elo[first] - elo[second]
         if result.pairs:
             seen = summarise(result)
-            low, high = (score_of_elo(elo[one] - elo[two] + s * 1.96 * misfit) for s in (-1, 1))
+            low, high = (score_of_elo(gap + sign * 1.96 * misfit) for sign in (-1, 1))
             print(
-                f"held out: {one} - {two}: {result.games:.0f} games, {seen.score:.1%} "
+                f"held out: {first} - {second}: {result.games:.0f} games, {seen.score:.1%} "
                 f"({seen.low:.1%} to {seen.high:.1%}); ratings say "
-                f"{score_of_elo(elo[one] - elo[two]):.1%} ({low:.1%} to {high:.1%})"
+                f"{score_of_elo(gap):.1%} ({low:.1%} to {high:.1%})"
             )
 
 

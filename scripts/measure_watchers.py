@@ -67,7 +67,7 @@ class Watchers(threading.Thread):
                 ready.register(stack.enter_context(self._ask(f"{run}/stream")), 1)
             while not self._stopping.is_set():
                 for key, _ in ready.select(0.2):
-                    self.events += key.fileobj.recv(1 << 20).count(b"event: update")
+                    self.events += os.read(key.fd, 1 << 20).count(b"event: update")
 
     def _ask(self, path: str) -> socket.socket:
         host, port = self._host.split(":")
@@ -147,19 +147,22 @@ def interval(ratios: list[float], rng: random.Random) -> tuple[float, float]:
     return medians[50], medians[1949]
 
 
-def measure(root: Path, count: int, minutes: float, seconds: float) -> dict[str, Any]:
+def measure(
+    root: Path, count: int, minutes: float, seconds: float, more: list[str]
+) -> dict[str, Any]:
     """Train, serve, and watch in turns."""
     runs = root / "runs"
+    runs.mkdir()  # the server may be quicker than the training
     keisei = [sys.executable, "-m", "keisei"]
     settings = ["training.total_timesteps=1000000000", "evaluation.interval=1000000000"]
     settings += [f"logging.runs_dir={runs}", "evaluation.games=2", "display.live=never"]
     settings += ["training.parallel.rollout_length=32"]  # four times as many updates as usual
+    settings += more
     train = [*keisei, "train", "--name", RUN, *(f"-o{setting}" for setting in settings)]
     serve = [*keisei, "serve", "--runs", str(runs), "--port", "0", "--no-open"]
     rng = random.Random(1)
     turns: dict[bool, list[dict[str, float]]] = {True: [], False: []}
     events = 0
-    deadline = time.monotonic() + minutes * 60
     with (
         process(train, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as training,
         process(
@@ -170,7 +173,8 @@ def measure(root: Path, count: int, minutes: float, seconds: float) -> dict[str,
         found = (re.search(r"http://\S+", line) for line in server.stdout)
         address = next(match.group() for match in found if match)
         meter = Meter(runs / RUN / "metrics.sqlite", training.pid, server.pid)
-        meter.wait(2, deadline)
+        meter.wait(2, time.monotonic() + 300)
+        deadline = time.monotonic() + minutes * 60
         while time.monotonic() < deadline or not turns[True]:
             for watched in rng.sample([True, False], 2):
                 watchers = Watchers(address, count if watched else 0)
@@ -206,9 +210,10 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=4.0)
     parser.add_argument("--seconds", type=float, default=15.0, help="of one turn")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("-o", action="append", default=[], help="a setting, as of keisei train")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as root:
-        result = measure(Path(root), options.watchers, options.minutes, options.seconds)
+        result = measure(Path(root), options.watchers, options.minutes, options.seconds, options.o)
     print(f"{result['pairs']} pairs of turns, {result['updates_received']} updates received")
     for what in ("speed", "training_cpu_per_step"):
         one = result[what]

@@ -107,8 +107,9 @@ def run_tests(tests: Sequence[str], copy: Path, timeout: float = TIMEOUT) -> boo
         sys.path[0] = str(copy)
         os.environ |= {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
         sys.dont_write_bytecode = True
-        for name in [name for name in sys.modules if name.split(".")[0] == "tests"]:
-            del sys.modules[name]
+        for name in list(sys.modules):
+            if name.split(".")[0] in ("keisei", "tests"):  # it has the copy's
+                del sys.modules[name]
         names = [str(copy / "tests" / test) for test in tests]
         os._exit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *names])))
     process = psutil.Process(pid)

@@ -1,6 +1,6 @@
 """Where the time of a training goes, and what waits for what.
 
-python scripts/profile_training.py --mode serial|parallel --workers 2 --timesteps 32768
+python scripts/profile_training.py --mode serial|parallel --workers 2 [-o section.field=value ...]
 
 Prints the share of each phase, what every worker did, and the functions of the training process
 that took longest. For a picture over time use `keisei train --trace FILE`.
@@ -24,14 +24,14 @@ from keisei.settings import to_yaml
 from keisei.training.trainer import Trainer
 
 
-def profile(mode: str, workers: int, timesteps: int, preset: str) -> None:
+def profile(mode: str, workers: int, settings: list[str]) -> None:
     """Train for some updates and print where the time went."""
     config = load_config(
         overrides=[
-            f"model.preset={preset}",
-            f"training.total_timesteps={timesteps}",
+            "training.total_timesteps=65536",
             f"training.parallel.enabled={'true' if mode == 'parallel' else 'false'}",
             f"training.parallel.num_workers={workers}",
+            *settings,
         ]
     )
     with tempfile.TemporaryDirectory() as folder:
@@ -76,10 +76,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mode", choices=["serial", "parallel"], default="parallel")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--timesteps", type=int, default=65_536)
-    parser.add_argument("--preset", default="tiny")
+    parser.add_argument("-o", action="append", default=[], help="a setting, as of keisei train")
     options = parser.parse_args()
-    profile(options.mode, options.workers, options.timesteps, options.preset)
+    profile(options.mode, options.workers, options.o)
 
 
 if __name__ == "__main__":

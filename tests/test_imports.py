@@ -64,3 +64,16 @@ def test_the_rules_library_is_known_to_the_game_alone():
         if re.search(r"^\s*(from|import) rsshogi\b", file.read_text(encoding="utf-8"), re.M)
     }
     assert {file.parts[0] for file in users} == {"shogi"}
+
+
+def test_no_module_has_more_than_400_lines_and_no_function_more_than_50():
+    too_long = []
+    for file in (ROOT / "keisei").rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        if len(text.splitlines()) > 400:
+            too_long.append(file.name)
+        for node in ast.walk(ast.parse(text)):
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            if is_function and node.end_lineno - node.lineno >= 50:
+                too_long.append(f"{file.name}: {node.name}")
+    assert too_long == []

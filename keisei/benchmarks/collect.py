@@ -1,4 +1,4 @@
-"""`keisei benchmark collect`: worker processes beside what the processor could do at best."""
+"""`keisei benchmark collect`: worker processes compared with the best that the processor can do."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def settings(
     backend: str = "process",
     games: int = GAMES,
 ) -> AppConfig:
-    """A shard of 64 games per worker if not told otherwise, and one epoch per rollout."""
+    """One shard per worker, of 64 games by default, and one epoch per rollout."""
     return load_config(
         overrides=[
             f"model.preset={preset}",
@@ -48,14 +48,14 @@ def settings(
             f"training.parallel.num_workers={workers}",
             f"training.parallel.num_envs_per_worker={games}",
             f"training.parallel.rollout_length={length}",
-            # On a busy machine a large network may take long for a move; nobody is to be replaced.
+            # On a busy machine a large network may take long for a move; do not replace its worker.
             "training.parallel.worker_timeout=300",
         ]
     )
 
 
 def forward_alone(preset: str, seconds: float, games: int) -> None:
-    """What each process of `PureForward` runs: a worker's batches, by its runtime."""
+    """What each process of `PureForward` runs: batches of a worker's size, run as a worker does."""
     torch.set_num_threads(1)
     keep_freed_memory()
     network = PPOAgent(settings(preset, 1), "cpu").network
@@ -72,7 +72,7 @@ def forward_alone(preset: str, seconds: float, games: int) -> None:
 
 
 class PureForward:
-    """The network alone, in as many processes of one thread as there are workers."""
+    """The network alone, in as many one-thread processes as there are workers."""
 
     def __init__(self, preset: str, processes: int, seconds: float, games: int) -> None:
         call = f"forward_alone({preset!r}, {seconds}, {games})"
@@ -109,7 +109,7 @@ def _pipe(stream: IO[str] | None) -> IO[str]:
 
 
 def collecting(config: AppConfig, agent: PPOAgent, seconds: float) -> Contender:
-    """Moves that workers play in about so many seconds, by the steps that they count in memory.
+    """Moves that workers play in about `seconds`, from the steps that they count in memory.
 
     The workers play alone: they are started for the measurement and stopped after it.
     """
@@ -125,7 +125,7 @@ def collecting(config: AppConfig, agent: PPOAgent, seconds: float) -> Contender:
 
 
 def _next_move(manager: ParallelManager, seconds: float) -> tuple[int, float]:
-    """Wait so long, and then for the next move: steps so far, and the time at that moment."""
+    """Wait `seconds`, then for the next move; returns the steps so far and the time."""
 
     def steps() -> int:
         return int(sum(row["steps"] for row in manager.get_statistics()["workers"].values()))
@@ -172,7 +172,7 @@ def training(agent: PPOAgent, manager: ParallelManager, seconds: float) -> Calla
 
 
 def seconds_to_a_worker() -> float:
-    """From 10 million weights of the learner to the network of a worker, at the median of 9."""
+    """Time to get 10 million weights from the learner to a worker's network; median of 9."""
     network, received = nn.Linear(2500, 4000), nn.Linear(2500, 4000)
     synchronizer = ModelSynchronizer(network)
     receiver = ModelReceiver(received, os.dup(synchronizer.shared.fd))  # a mapping of its own
@@ -183,7 +183,7 @@ def seconds_to_a_worker() -> float:
         receiver.update()
         times.append(time.perf_counter() - start)
     synchronizer.shared.close()
-    return statistics.median(times[1:])  # the first touches the memory for the first time
+    return statistics.median(times[1:])  # the first one touches new memory
 
 
 def _learn(agent: PPOAgent, buffer: ExperienceBuffer, rollouts: list[Rollout]) -> None:

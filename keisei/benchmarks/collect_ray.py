@@ -19,7 +19,7 @@ WORKERS = 2
 
 
 def collecting(config: AppConfig, agent: PPOAgent, seconds: float) -> Contender:
-    """Moves that arrive here in about so many seconds, from one rollout's arrival to another's.
+    """Moves that arrive here in about `seconds`, from one rollout's arrival to another's.
 
     The workers play alone: they are started for the measurement and stopped after it.
     """

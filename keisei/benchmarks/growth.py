@@ -18,7 +18,7 @@ from keisei.benchmarks import collect, learn
 from keisei.benchmarks.growth_plot import draw, rows
 from keisei.benchmarks.report import Contender, OtherLoad, interleave, publish
 from keisei.config_schema import AppConfig
-from keisei.core.learner import build_network
+from keisei.core.neural_network import build_network
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.runtime import traced
 from keisei.errors import KeiseiError
@@ -30,10 +30,10 @@ from keisei.training.parallel.slots import slot_layout, slots_needed
 
 GAMES, WORKERS, PRESETS = (1, 4, 16, 64, 256, 512), (1, 2, 4), ("tiny", "small", "full")
 MINIBATCHES = (32, 64, 128, 256, 512, 1024)
-# A move of 64 games takes 15 ms, 0.13 s and 1 s: as many times as long is measured, so that the
-# window has moves enough.
+# A move of 64 games takes 15 ms, 0.13 s and 1 s; larger networks are measured that much longer, so
+# that the window has enough moves.
 WINDOWS = {"tiny": 1, "small": 2, "full": 4}
-# Nobody takes the rollouts, so they must be so long that slots do not run out.
+# The rollouts are not taken, so they must be long enough that slots do not run out.
 ROLLOUT_STEPS = 32_768
 MOVE_TIMEOUT = 120.0
 
@@ -42,7 +42,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Case:
-    """So many workers that play so many games each with a network of this size."""
+    """A number of workers, of games for each, and a size of network."""
 
     games: int = collect.GAMES
     workers: int = 2
@@ -58,14 +58,14 @@ class Case:
 
     @property
     def settings(self) -> AppConfig:
-        """What its workers are told."""
+        """The settings of its workers."""
         length = max(128, ROLLOUT_STEPS // self.games)
         return collect.settings(self.preset, self.workers, length=length, games=self.games)
 
 
 @dataclass
 class Playing:
-    """Steps/s of a case's workers, started for the measurement; and what memory they had."""
+    """Steps/s and memory of a case's workers, which are started for the measurement."""
 
     case: Case
     seconds: float
@@ -85,7 +85,7 @@ class Playing:
 
 
 def _next_moves(manager: ParallelManager, seconds: float) -> dict[int, tuple[float, float]]:
-    """Wait so long, and then for each worker's next move: its steps so far, and when it was."""
+    """Wait `seconds`, then for each worker's next move: its steps so far, and the time."""
 
     def steps() -> dict[int, float]:
         return {i: row["steps"] for i, row in manager.get_statistics()["workers"].items()}
@@ -107,7 +107,7 @@ def _next_moves(manager: ParallelManager, seconds: float) -> dict[int, tuple[flo
 
 
 def unique_bytes(pid: int) -> int:
-    """Memory that this process alone has, but for slots.
+    """Memory that only this process has, without slots.
 
     A page of a slot counts as the worker's own until another process looks at it.
     """
@@ -138,7 +138,7 @@ def network_alone(case: Case, seconds: float) -> Contender:
 
 
 def slot_bytes_per_game() -> float:
-    """Shared memory that slots take for each game, with the default length of a rollout."""
+    """Shared memory for slots per game, with the default rollout length."""
     config = collect.settings("tiny", 2)
     parallel = config.training.parallel
     slots = layout_bytes(slot_layout(config, slots_needed(parallel)))
@@ -146,7 +146,7 @@ def slot_bytes_per_game() -> float:
 
 
 def telling(name: str, contender: Contender, say: Say) -> Contender:
-    """The contender, which says its name when its turn comes."""
+    """The contender, printing its name before its turn."""
 
     def run() -> Any:
         say(name)
@@ -240,7 +240,7 @@ def _point(played: Playing, rates: dict[str, list[float]]) -> dict[str, Any]:
 
 
 def _memory(points: list[dict[str, Any]]) -> dict[str, float]:
-    """A worker's memory as a line over its games."""
+    """A worker's memory as a linear function of its games."""
     per_game, without = np.polyfit(
         [point["games"] for point in points], [point["worker_bytes"] for point in points], 1
     )

@@ -16,7 +16,7 @@ Points = list[dict[str, Any]]
 
 
 def rows(figures: Figures) -> list[tuple[str, str]]:
-    """Every figure in words.
+    """Every figure, as text.
 
     After the spread: how much of the network alone it is; and the time of the bare passes.
     """
@@ -118,7 +118,7 @@ def _memories(axes: Any, figures: Figures) -> None:
 
 
 def _updates(axes: Any, points: Points) -> None:
-    """The learner's time for a sample."""
+    """The learner's time per sample."""
     at = [point["minibatch"] for point in points]
     _frame(axes, "Learner over minibatch", "samples per minibatch", "ms per sample", at)
     bare = [point["forward_backward_ms_per_sample"] for point in points]
@@ -154,7 +154,7 @@ def _frame(
 
 
 def _notes(axes: Any, figures: Figures) -> None:
-    """What a reader must know of all panels."""
+    """What a reader must know about the panels."""
     about = machine()
     lines = [
         "2 workers, 64 games each, network tiny,",

@@ -17,7 +17,7 @@ from keisei.selfplay.shard import make_shard, new_rollout
 
 
 def ppo_update(agent: PPOAgent, buffer: ExperienceBuffer) -> Callable[[], int]:
-    """All that learning from the buffer takes: minibatches, planes, losses, gradients, Adam."""
+    """All of an update: minibatches, planes, losses, gradients, Adam."""
 
     def run() -> int:
         agent.learn(buffer)
@@ -27,7 +27,7 @@ def ppo_update(agent: PPOAgent, buffer: ExperienceBuffer) -> Callable[[], int]:
 
 
 def forward_backward(agent: PPOAgent, buffer: ExperienceBuffer) -> Callable[[], int]:
-    """The same network forward and backward on the same minibatches, planes made beforehand."""
+    """Only forward and backward, on the same minibatches with planes made beforehand."""
     size = agent.config.training.minibatch_size
     batches = []
     for batch in buffer.minibatches(size, np.random.default_rng(1)):

@@ -17,7 +17,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-# Returns how many units were done, and in how many seconds if it has looked at the clock itself.
+# Returns how many units were done, and in how many seconds if it measured the time itself.
 Contender = Callable[[], "int | tuple[float, float]"]
 
 
@@ -38,7 +38,7 @@ def interleave(contenders: Mapping[str, Contender], rounds: int) -> dict[str, li
 
 
 def median_ratio(rates: dict[str, list[float]], name: str, base: str) -> float:
-    """The median over the rounds of how many times as fast `name` was as `base`."""
+    """The median over the rounds of the rate of `name` divided by that of `base`."""
     pairs = zip(rates[name], rates[base], strict=True)
     return statistics.median(mine / other for mine, other in pairs)
 
@@ -63,7 +63,7 @@ class OtherLoad:
         self.cores = max((self._seconds() - self._at_start) / took, 0.0)
 
     def _seconds(self) -> float:
-        """Seconds that all cores were busy, but for this process and its children."""
+        """Seconds that all cores were busy with other work than this process and its children."""
         times = psutil.cpu_times()
         busy: float = sum(times) - times.idle - getattr(times, "iowait", 0.0)
         busy -= getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # counted twice

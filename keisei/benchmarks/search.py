@@ -19,7 +19,7 @@ BATCH = 64  # what the network is measured with, as in `keisei benchmark collect
 
 
 def network_alone(agent: PPOAgent, batch: int, positions: int) -> Callable[[], int]:
-    """Forward passes over ready-made planes in batches of one size: what no search can beat."""
+    """Forward passes over ready-made planes in batches of one size: the limit of any search."""
     planes = agent.network.planes(_middle_games(batch).observations)
     rounds = max(positions // batch, 1)
 
@@ -33,7 +33,7 @@ def network_alone(agent: PPOAgent, batch: int, positions: int) -> Callable[[], i
 
 
 def tree_search(agent: PPOAgent, trees: int, leaves: int, nodes: int) -> Callable[[], int]:
-    """Fresh trees from the middle of games; counted are only positions that the network saw."""
+    """New trees from the middle of games; only positions that the network evaluated count."""
     boards = _middle_games(trees)
     games = [ShogiGame.from_moves(*boards.moves_of(row), move_limit=None) for row in range(trees)]
 

@@ -17,7 +17,7 @@ from keisei.worlds import Environment, make_environment
 
 COPIES = 128
 # Turns/s of Sorrel (2 agents in treasure hunt, 10 in cleanup) on one core, as issue 5 gives them.
-# They are not measured in this run, so what is said beside them is no ratio within one run.
+# They are not measured in this run, so they are not compared as ratios within one run.
 SORREL = {"treasure_hunt": 390.0, "cleanup": 29.0}
 
 # One worker, so that waiting means one core that acts, then learns; and beside means two.
@@ -28,10 +28,10 @@ Rates = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Beside:
-    """Learning after acting and beside it, where both take as long."""
+    """Learning after acting or beside it, where both take equally long."""
 
     rates: Rates  # of "waiting" and "async"
-    replay_ratio: float  # at which both take as long
+    replay_ratio: float  # at which both take equally long
     acting: float  # seconds of an epoch, waiting
     learning: float
     other_load: float  # cores that other programs took while both went on
@@ -151,7 +151,7 @@ def _measure(rounds: int, scale: float, count: int) -> Rates:
 
 
 def _measure_async(rounds: int, scale: float, copies: int) -> Beside:
-    """Learning beside acting, and after it, where both take as long: many short rounds."""
+    """Learning beside acting or after it, where both take equally long, in many short rounds."""
     epochs = max(int(4 * scale), 1)
     ratio = balanced_ratio(copies, 3 * epochs)
     settings = [f"copies={copies}", f"double_dqn.replay_ratio={ratio}", *ONE_LEARNER]

@@ -29,9 +29,9 @@ class Batch(NamedTuple):
 
 
 class ExperienceBuffer:
-    """Rollouts of any shape, compact as they came; planes are made only when a minibatch is.
+    """Rollouts of any shape, stored compactly; planes are made for one minibatch at a time.
 
-    Advantages are computed within each rollout and each of its games, never across a seam.
+    Advantages are computed within each game of each rollout, never across the border of two.
 
     >>> buffer = ExperienceBuffer(gamma=1.0, lambda_gae=0.95)
     >>> len(buffer)
@@ -71,7 +71,7 @@ class ExperienceBuffer:
         reward: float,
         done: bool,
     ) -> None:
-        """Add one move of a single game; calls follow each other as the moves did."""
+        """Add one move of a single game; call it in the order of the moves."""
         self._single.append((observation, legal, (action, log_prob, value, reward, done)))
 
     def add_batch(self, rollout: Rollout) -> None:
@@ -79,7 +79,7 @@ class ExperienceBuffer:
         self.rollouts.append(rollout)
 
     def merge_worker_buffers(self, batches: Iterable[bytes]) -> None:
-        """Add what other buffers gave by `get_serializable_batch`."""
+        """Add what `get_serializable_batch` of other buffers returned."""
         for data in batches:
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
                 for i in range(int(arrays["count"])):
@@ -87,13 +87,22 @@ class ExperienceBuffer:
                     parts["version"] = int(parts["version"])
                     self.add_batch(Rollout(**parts))
 
-    def get_serializable_batch(self) -> bytes:
-        """All rollouts as bytes (NumPy's own format, nothing that could run code)."""
+    def merge_buffers(self, other_buffers: Iterable[ExperienceBuffer]) -> None:
+        """Add the rollouts of other buffers; they are read in place, not copied."""
+        for other in other_buffers:
+            other._check_complete()
+            self.rollouts += other.rollouts
+
+    def _check_complete(self) -> None:
         if self._single:
             raise ValueError(
-                f"{len(self._single)} moves that were given one by one are in no rollout yet: "
+                f"{len(self._single)} moves that were added one by one are not in a rollout yet: "
                 "call compute_advantages_and_returns first, with the value of what follows them"
             )
+
+    def get_serializable_batch(self) -> bytes:
+        """All rollouts as bytes (NumPy's own format, nothing that could run code)."""
+        self._check_complete()
         arrays = {
             f"{i}.{f.name}": np.asarray(getattr(rollout, f.name))
             for i, rollout in enumerate(self.rollouts)
@@ -106,7 +115,7 @@ class ExperienceBuffer:
     # -- learning ----------------------------------------------------------------------------
 
     def compute_advantages_and_returns(self, last_value: float = 0.0) -> None:
-        """Estimate every step's advantage; `last_value` is for moves given one by one (`add`)."""
+        """Estimate every step's advantage; `last_value` is for moves added one by one (`add`)."""
         if self._single:
             self.add_batch(self._close_single(last_value))
         if not self.rollouts:
@@ -125,7 +134,7 @@ class ExperienceBuffer:
             np.concatenate([r.improved for r in self.rollouts]),
         )
         learned = np.concatenate([r.learned.ravel() for r in self.rollouts])
-        if not learned.all():  # an opponent's moves served the estimates, and have done their part
+        if not learned.all():  # an opponent's moves are part of the estimates, but not learned from
             self._all = self.get_batch(np.flatnonzero(learned))
 
     def _close_single(self, last_value: float) -> Rollout:
@@ -156,7 +165,7 @@ class ExperienceBuffer:
     def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
         """All steps once, in random order, in minibatches of at most `size` and nearly equal size.
 
-        A rest of a few steps would count as much as a whole minibatch.
+        A small rest at the end would count as much as a whole minibatch.
         """
         order = rng.permutation(len(self))
         for part in np.array_split(order, math.ceil(len(order) / size)):

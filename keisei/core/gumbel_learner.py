@@ -57,7 +57,7 @@ class GumbelLearner(Learner):
         count = len(batch.actions)
         policy_loss = -(improved * log_probs).sum() / count
         value_loss = (values.float() - returns).square().mean()
-        loss = policy_loss + self.config.training.value_loss_coeff * value_loss
+        loss = policy_loss + self.config.training.value_loss_coef * value_loss
         with torch.no_grad():
             gap = torch.where(improved > 0, improved * (improved.log() - log_probs), 0.0)
             metrics = {

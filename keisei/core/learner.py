@@ -1,7 +1,7 @@
 """What every learner is: a network that plays, and a way to improve it from rollouts.
 
-A new learner is a subclass in a module of its own and a line in `config_schema.LEARNERS`: managers,
-trainer, checkpoints and settings know no more of it than this.
+A new learner is a subclass in its own module, and a line in `training_config.LEARNERS`: managers,
+trainer, checkpoints and settings know only this interface.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -18,12 +17,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from keisei.config_schema import LEARNERS, AppConfig, ModelConfig
-from keisei.core.neural_network import PRESETS, ActorCriticResTower
+from keisei.config_schema import AppConfig
+from keisei.core.neural_network import build_network
 from keisei.core.policy import Evaluation, evaluate, sample
+from keisei.core.precision import autocast
 from keisei.core.rollout import Rollout
 from keisei.errors import KeiseiError
 from keisei.shogi import Positions, features
+from keisei.training_config import LEARNERS
 
 Metrics = dict[str, float]
 
@@ -43,17 +44,6 @@ def make_learner(config: AppConfig) -> Learner:
     module, _, name = LEARNERS[config.training.algorithm].partition(":")
     learner: Learner = getattr(import_module(module), name)(config)
     return learner
-
-
-def build_network(config: ModelConfig) -> ActorCriticResTower:
-    """A fresh network of the configured size."""
-    preset = PRESETS[config.preset]
-    return ActorCriticResTower(
-        preset.depth if config.depth is None else config.depth,
-        preset.width if config.width is None else config.width,
-        preset.se_ratio if config.se_ratio is None else config.se_ratio,
-        config.policy_head,
-    )
 
 
 def choose_device(name: str) -> torch.device:
@@ -79,7 +69,7 @@ class Learner(ABC):
     def __init__(self, config: AppConfig, device: torch.device | str | None = None) -> None:
         self.config = config
         self.device = torch.device(device) if device else choose_device(config.env.device)
-        # The weights follow from the seed, and nothing else in the process is disturbed.
+        # The weights follow from the seed; the process's own random state is left alone.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.env.seed)
             self.network = build_network(config.model)
@@ -95,10 +85,10 @@ class Learner(ABC):
 
     @abstractmethod
     def update(self, rollouts: Sequence[Rollout], progress: float = 0.0) -> Metrics:
-        """Improve the network by these rollouts, and count the version up.
+        """Improve the network with these rollouts, and increase the version by one.
 
-        `progress` (0 to 1) of the run drives schedules. The rollouts may look at memory that is
-        used again afterwards: keep copies of what is needed later.
+        `progress` (0 to 1) of the run drives schedules. The rollouts may be views of memory that
+        is used again afterwards: copy what is needed later.
         """
 
     def log_probs(self, policy: Tensor, positions: Positions) -> Tensor:
@@ -139,7 +129,7 @@ class Learner(ABC):
                     mean.lerp_(new, share)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the learner's future depends on."""
+        """Everything that the learner needs to continue exactly."""
         state = {
             "network": self.network.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -151,7 +141,7 @@ class Learner(ABC):
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a `state_dict()`; a network of another shape is refused by name."""
+        """Continue from a `state_dict()`; a network of another shape is an error that names it."""
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))  # it keeps what it gets
         if self.average is not None:
@@ -189,6 +179,4 @@ class Learner(ABC):
 
     def precision(self) -> Any:
         """The arithmetic that the settings want, for the time of a `with` block."""
-        if self.config.training.mixed_precision and self.device.type == "cuda":
-            return torch.autocast("cuda", dtype=torch.bfloat16)
-        return nullcontext()
+        return autocast(self.device, self.config.training.precision)

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from keisei.config_schema import ModelConfig
 from keisei.shogi import features
 from keisei.shogi.actions import (
     DROP_PIECE,
@@ -44,7 +45,7 @@ PRESETS = {
 
 
 class SqueezeExcitation(nn.Module):
-    """Scales every channel by what the whole board says of it."""
+    """Scales every channel by a factor that depends on the whole board."""
 
     def __init__(self, width: int, ratio: float) -> None:
         super().__init__()
@@ -60,8 +61,8 @@ class SqueezeExcitation(nn.Module):
 class ResidualBlock(nn.Module):
     """Two convolutions beside the identity.
 
-    The second starts at zero, so that a fresh tower of any depth passes its input on unchanged:
-    this takes the place of normalisation.
+    The second starts at zero, so a fresh tower of any depth passes its input on unchanged; this
+    replaces normalisation.
     """
 
     def __init__(self, width: int, se_ratio: float) -> None:
@@ -114,7 +115,7 @@ class FromToHead(nn.Module):
 
 
 class FlatHead(nn.Module):
-    """One linear layer from the board to all actions: the plain way, to compare with."""
+    """One linear layer from the board to all actions: the simple way, for comparison."""
 
     def __init__(self, width: int, channels: int = 16) -> None:
         super().__init__()
@@ -132,7 +133,7 @@ class FlatHead(nn.Module):
 
 
 class ValueHead(nn.Module):
-    """What the mover may expect, from -1 (lost) to 1 (won)."""
+    """The result that the mover can expect, from -1 (lost) to 1 (won)."""
 
     def __init__(self, width: int, channels: int = 8, hidden: int = 64) -> None:
         super().__init__()
@@ -143,6 +144,9 @@ class ValueHead(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = F.relu(self.hidden(F.relu(self.reduce(x)).flatten(1)))
+        if hidden.dtype == torch.bfloat16:  # it knows 256 values between 0.5 and 1: too few
+            value = (hidden.float() * self.value.weight.float()).sum(1) + self.value.bias.float()
+            return torch.tanh(value)
         return torch.tanh(self.value(hidden)).squeeze(1)
 
 
@@ -172,7 +176,8 @@ class ActorCriticResTower(nn.Module):
 
     def planes(self, observations: features.Observations) -> Tensor:
         """The network's input, on its device, from compact observations [B, 100]."""
-        return torch.from_numpy(features.planes(observations)).to(self.stem.weight.device)
+        weight = self.stem.weight
+        return torch.from_numpy(features.planes(observations)).to(weight.device, weight.dtype)
 
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         x = F.relu(self.stem(planes.contiguous(memory_format=torch.channels_last)))
@@ -181,4 +186,15 @@ class ActorCriticResTower(nn.Module):
 
     def scores(self, policy: Tensor, rows: Tensor, actions: Tensor) -> Tensor:
         """The policy's scores of actions [N] in the positions `rows` [N] of the batch."""
-        return self.policy.scores(policy, rows, actions)
+        return self.policy.scores(policy.float(), rows, actions)
+
+
+def build_network(config: ModelConfig) -> ActorCriticResTower:
+    """A fresh network of the configured size."""
+    preset = PRESETS[config.preset]
+    return ActorCriticResTower(
+        preset.depth if config.depth is None else config.depth,
+        preset.width if config.width is None else config.width,
+        preset.se_ratio if config.se_ratio is None else config.se_ratio,
+        config.policy_head,
+    )

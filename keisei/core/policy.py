@@ -19,13 +19,14 @@ from keisei.shogi import Positions
 
 
 class Evaluation(NamedTuple):
-    """What a network says of N positions: log-probabilities of the legal actions, and values."""
+    """A network's view of N positions: log-probabilities of the legal actions, and values."""
 
     log_probs: npt.NDArray[np.float32]  # [sum], one for each legal action
     values: npt.NDArray[np.float32]  # [N]
 
 
 Policy = Callable[[Positions], Evaluation]
+"""What turns positions into log-probabilities of the legal actions, and values."""
 
 
 def evaluate(

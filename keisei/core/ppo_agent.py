@@ -77,9 +77,9 @@ class PPOAgent(Learner):
         ratio = log_ratio.exp()
         clipped = ratio.clamp(1 - settings.clip_epsilon, 1 + settings.clip_epsilon)
         policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
-        # Shaped returns may leave [-1, 1], the range of a value: beyond it there is no more to win.
+        # Shaped returns may leave [-1, 1], the range of values; there is nothing to win beyond it.
         value_loss = self._value_loss(values.float(), old_values, returns.clamp(-1, 1))
-        loss = policy_loss + settings.value_loss_coeff * value_loss - entropy_coef * entropy
+        loss = policy_loss + settings.value_loss_coef * value_loss - entropy_coef * entropy
         with torch.no_grad():
             metrics = {
                 "policy_loss": policy_loss.detach(),
@@ -108,6 +108,6 @@ class PPOAgent(Learner):
 
 
 def _explained_variance(batch: Batch) -> float:
-    """How much of the returns' variance the values foresaw: 1 all, 0 nothing."""
+    """How much of the returns' variance the values explain: 1 is all, 0 nothing."""
     variance = float(np.var(batch.returns))
     return 1 - float(np.var(batch.returns - batch.values)) / variance if variance else 0.0

@@ -35,7 +35,7 @@ def _offsets(dtype: Any) -> Any:
 
 @dataclass(kw_only=True)
 class Rollout:
-    """T steps of G games, each value from the side of who moved.
+    """T steps of G games, each value from the side of the player who moved.
 
     The legal actions of all steps stand end to end in `legal`; those of step t in game g begin at
     `legal_offsets[t * G + g]`. `last_values` are of the positions after the last step. Where moves

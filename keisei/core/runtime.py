@@ -1,4 +1,4 @@
-"""How a network is run on a CPU: what makes it faster without changing a bit of its answers."""
+"""Running a network on a CPU: what makes it faster without changing a bit of its answers."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ Forward = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 def share_cores(busy: int) -> None:
-    """Leave cores to so many other processes that are busy all the time; one thread is the least.
+    """Leave cores to this many other processes that are always busy; keep at least one thread.
 
     >>> share_cores(cores())
     >>> torch.get_num_threads()
     1
-    >>> share_cores(0)  # all that there were at the start
+    >>> share_cores(0)  # as many as at the start
     """
     torch.set_num_threads(max(1, min(_THREADS, cores() - busy)))
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """PyTorch with one thread, as workers have it: with more, sums differ in their last bits."""
+    """Use one PyTorch thread, as workers do: with more, sums differ in their last bits."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -45,9 +45,9 @@ def one_thread() -> Iterator[None]:
 def traced(network: ActorCriticResTower, batch_size: int) -> Forward:
     """The network without its Python: the same kernels on the same weights, now and later.
 
-    Its answers are the network's, bit for bit, and it sees new weights that are copied into the
-    network. (Freezing the weights, or OpenVINO, gain a few percent more but must be set up anew
-    for every version, which takes longer than they save: docs/performance.md.)
+    Its answers are the network's, bit for bit, and weights that are copied into the network later
+    are used. (Freezing the weights or OpenVINO would gain a few percent more, but must be set up
+    again for every version, which takes longer than it saves: docs/performance.md.)
     """
     planes = network.planes(np.zeros((batch_size, OBSERVATION_BYTES), np.uint8))
     with torch.inference_mode(), warnings.catch_warnings():
@@ -61,7 +61,7 @@ def traced(network: ActorCriticResTower, batch_size: int) -> Forward:
 
 
 def tracing_pays(network: ActorCriticResTower, batch_size: int, seconds: float = 0.5) -> bool:
-    """Is the traced network faster here? Measured in 20 turns or so many seconds, on one thread."""
+    """Is the traced network faster here? Measured in 20 rounds or `seconds`, on one thread."""
     with one_thread():
         return _is_traced_faster(network, batch_size, seconds)
 
@@ -69,7 +69,7 @@ def tracing_pays(network: ActorCriticResTower, batch_size: int, seconds: float =
 def _is_traced_faster(network: ActorCriticResTower, batch_size: int, seconds: float) -> bool:
     try:
         forms: list[Forward] = [network, traced(network, batch_size)]
-    except Exception:  # whatever a future PyTorch may refuse: the plain network always works
+    except Exception:  # whatever future versions of PyTorch refuse: the plain network works
         return False
     planes = network.planes(np.zeros((batch_size, OBSERVATION_BYTES), np.uint8))
     best = [float("inf"), float("inf")]

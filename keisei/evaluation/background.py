@@ -1,6 +1,6 @@
-"""Rates a run's checkpoints beside its training, as a process of its own; the training starts it.
+"""Rates a run's checkpoints while it trains, in a process that the training starts.
 
-The pipe to the training ends with it, however it ends, and so does this process.
+When the training ends, however it ends, so does the pipe between them, and then this process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LOG = "ladder.log"  # in the run's folder: the terminal is the training's
 
 
 def main() -> None:
-    """Rate the run in the folder that comes through the pipe."""
+    """Rate the run in the folder that the pipe names."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--connection", type=int)
     connection = Connection(parser.parse_args().connection)
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def _end_with(connection: Connection) -> None:
-    """Every result is stored when it comes, so there is nothing left to do at the end."""
+    """Results are stored as they come, so there is nothing left to do at the end."""
     try:
         connection.recv()
     except (EOFError, OSError):

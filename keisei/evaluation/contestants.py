@@ -6,7 +6,7 @@
 | `RUN` or `FILE.pt`                   | the policy of a run's newest checkpoint, or of a file    |
 | `RUN,temperature=0`                  | always its likeliest move (0.5 unless told otherwise)    |
 | `RUN,nodes=400`                      | tree search over the network                             |
-| `RUN,seconds=1`                      | tree search for so long a move, on one core              |
+| `RUN,seconds=1`                      | tree search, this long per move, on one core             |
 | `usi:COMMAND,go=depth 3`             | any USI engine; `go` is what it is told after that word  |
 | `usi:COMMAND,go=depth 1,Skill Level=-20` | with an option of the engine                         |
 | `anything,random=30`                 | plays 30 % of its moves at random                        |
@@ -39,13 +39,13 @@ from keisei.shogi.rules import DEFAULT_MOVE_LIMIT
 from keisei.trained import find_checkpoint, load_trained
 from keisei.usi.protocol import read_go
 
-GRACE = 60.0  # seconds that an engine may be late, or think where its `go` says no time
-POLICY_TEMPERATURE = 0.5  # with 0 a won game is often repeated into a draw (docs/results.md)
+GRACE = 60.0  # seconds that an engine may be late, or think if its `go` sets no time
+POLICY_TEMPERATURE = 0.5  # at 0, won games often end as draws by repetition (docs/results.md)
 
 
 @dataclass
 class Contestant:
-    """A player's name taken apart."""
+    """A player's name, parsed."""
 
     what: str
     settings: dict[str, str] = field(default_factory=dict)
@@ -64,11 +64,11 @@ class Contestant:
                 raise KeiseiError(f"player {text!r}: {part!r} is not of the form name=value")
             settings[name.strip()] = value.strip()
         if not what.strip():
-            raise KeiseiError(f"player {text!r} says not who it is")
+            raise KeiseiError(f"no player named in {text!r}")
         return cls(what.strip(), settings)
 
     def number(self, name: str, default: float, least: float, most: float) -> float:
-        """Take a number from the settings."""
+        """Take a number out of the settings."""
         text = self.settings.pop(name, str(default))
         try:
             value = float(text)
@@ -81,7 +81,7 @@ class Contestant:
 
 @contextmanager
 def open_player(text: str, seed: int, move_limit: int = DEFAULT_MOVE_LIMIT) -> Iterator[Player]:
-    """The player of that name; an engine's processes end with the block."""
+    """The player of this name; an engine's processes end with the block."""
     asked = Contestant.read(text)
     share = asked.number("random", 0, 0, 100) / 100
     name = asked.settings.pop("name", None)
@@ -99,9 +99,9 @@ def open_player(text: str, seed: int, move_limit: int = DEFAULT_MOVE_LIMIT) -> I
 
 
 def resolve(text: str) -> str:
-    """The same player by a name that holds in any folder, for play on one core.
+    """A name for the same player that is valid in any folder, for play on one core.
 
-    A run's name becomes that of its newest checkpoint; an engine has one process.
+    A run becomes its newest checkpoint, and an engine gets one process.
     """
     asked = Contestant.read(text)
     if asked.what in ("random", "greedy"):
@@ -142,16 +142,16 @@ def _load_policy(path: Path, written: int) -> Policy:
 def _make_engine(asked: Contestant) -> UsiPlayer:
     command = shlex.split(asked.what.removeprefix("usi:"))
     if not command:
-        raise KeiseiError("usi: needs the command of an engine, as in usi:/usr/games/gpsusi")
+        raise KeiseiError("usi: needs an engine's command, as in usi:/usr/games/gpsusi")
     go = asked.settings.pop("go", "byoyomi 1000")
     processes = int(asked.number("processes", cores(), 1, 256))
-    options, asked.settings = asked.settings, {}  # the rest is the engine's own
+    options, asked.settings = asked.settings, {}  # the rest are the engine's own
     name = " ".join([Path(command[0]).name, go, *(f"{k}={v}" for k, v in options.items())])
     return UsiPlayer(command, go, name, options, processes, GRACE + _allowed_seconds(go))
 
 
 def _allowed_seconds(go: str) -> float:
-    """How long an engine may think at most if it is told so.
+    """The longest that an engine may think about a move with this `go`.
 
     >>> _allowed_seconds("btime 60000 wtime 60000 byoyomi 1000"), _allowed_seconds("depth 3")
     (61.0, 0.0)

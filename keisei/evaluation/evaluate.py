@@ -1,4 +1,4 @@
-"""`keisei evaluate`: a match between any two players, and what it says."""
+"""`keisei evaluate`: a match between any two players, and its result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BATCHES, _LEAST_BATCH, _GENERATIONS = 8, 8, 4
 class MatchSettings:
     """How to play; at most `at_once` games run side by side in one process.
 
-    The seed says in which order openings come.
+    The seed sets the order of the openings.
     """
 
     games: int = 100
@@ -47,10 +47,10 @@ class MatchSettings:
 
     @property
     def batch(self) -> int:
-        """Games in each batch: so few that many cores have some, so many that each is efficient.
+        """Games in each batch: few enough for every core to get some, enough to be efficient.
 
-        In a batch the next game begins where one has ended, so that the network sees many positions
-        at a time until the last ones. It must not depend on the cores: the batches say what is
+        In a batch, the next game begins where one has ended, so the network sees many positions at
+        a time almost until the end. The number of cores must not matter: batches decide what is
         played.
         """
         share = max(_LEAST_BATCH, self.games // _BATCHES // 2 * 2)
@@ -66,12 +66,12 @@ def evaluate(
     json_file: Path | None = None,
     ray: str | None = None,
 ) -> MatchResult:
-    """Play a match between two players by name, show it, and keep what was asked for."""
+    """Play a match between two named players, show the result, and save what was asked for."""
     console = Console()
     if suffix not in ("kif", "kifu", "csa"):
         raise KeiseiError(f"games are saved as kif, kifu or csa, not {suffix!r}")
     for folder in (save, json_file and json_file.parent):
-        if folder:  # where it cannot be made, nobody wants to know after the match
+        if folder:  # if it cannot be made, say so before the match
             folder.mkdir(parents=True, exist_ok=True)
     result, stopped = None, False
     try:
@@ -109,9 +109,9 @@ def _play(
 def play_in_batches(
     first: str, second: str, settings: MatchSettings, pool: Pool[int, MatchResult]
 ) -> Iterator[MatchResult]:
-    """Play until all games are played or the test is decided; what there is after each batch.
+    """Play all games, or until the test is decided; yields the result so far after each batch.
 
-    Which games are played, and where the test ends, does not depend on who is done first.
+    Which games are played, and where the test ends, does not depend on which batch is done first.
     """
     first, second = resolve(first), resolve(second)
     done: dict[int, MatchResult] = {}
@@ -139,7 +139,7 @@ def _decided(done: dict[int, MatchResult], settings: MatchSettings) -> MatchResu
         return None
     for end in range(0, settings.games, settings.batch):
         if end not in done:
-            return None  # who is done early must not say when it is over
+            return None  # a batch that is done early must not decide the test
         result = _join({begin: batch for begin, batch in done.items() if begin <= end})
         if settings.sprt.verdict(result.pairs()) != "undecided":
             return result
@@ -158,7 +158,7 @@ def _join(batches: dict[int, MatchResult]) -> MatchResult:
 def play_batch(
     first: str, second: str, settings: MatchSettings, begin: int, games: int
 ) -> MatchResult:
-    """So many games, from number `begin` on, by players of their own; namesakes are told apart."""
+    """Play `games` games from number `begin` on with new players; equal names are told apart."""
     seed, limit = settings.seed + 2 * begin, settings.move_limit
     with open_player(first, seed, limit) as one, open_player(second, seed + 1, limit) as two:
         if one.name == two.name:
@@ -182,7 +182,7 @@ def save_games(result: MatchResult, folder: Path, suffix: str) -> None:
 
 
 def _is_in_cp932(text: str) -> bool:
-    """Can `.kif` write it?"""
+    """Can a `.kif` file hold it?"""
     try:
         text.encode("cp932")
     except UnicodeEncodeError:
@@ -215,7 +215,7 @@ def as_data(result: MatchResult) -> dict[str, object]:
 
 
 def show(result: MatchResult, sprt: Sprt | None, console: Console) -> None:
-    """Say what came of the match."""
+    """Print the result of the match."""
     lines = [str(result)]
     if result.pairs():
         lines += _describe(Pentanomial.of_points(result.pairs()))
@@ -224,7 +224,7 @@ def show(result: MatchResult, sprt: Sprt | None, console: Console) -> None:
         + ", ".join(f"{reason} {count}" for reason, count in result.reasons.most_common())
     )
     lines += [
-        f"{count} games broken off by {name} (crash, silence or illegal move): they do not count"
+        f"{count} games broken off by {name} (crash, timeout or illegal move): they do not count"
         for name, count in result.failures.items()
     ]
     if sprt:

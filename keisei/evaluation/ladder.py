@@ -1,4 +1,4 @@
-"""`keisei ladder`: rates the checkpoints of a run on the yardstick, and remembers the results."""
+"""`keisei ladder`: rates the checkpoints of a run on the yardstick, and stores the results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from keisei.trained import load_trained
 
 @dataclass
 class Entry:
-    """A player of the ladder: how to open it and, of a checkpoint, what training went into it."""
+    """A player of the ladder: how to open it and, for a checkpoint, how much it was trained."""
 
     name: str
     contestant: str
@@ -36,7 +36,7 @@ class Entry:
 
 @dataclass
 class Ladder:
-    """The players and their results; `ladder.json` in the run's folder keeps them."""
+    """The players and their results, stored in `ladder.json` in the run's folder."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
     results: dict[tuple[str, str], Pentanomial] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Ladder:
 
     @classmethod
     def load(cls, path: Path) -> Ladder:
-        """What was stored; an empty ladder if there is none."""
+        """The stored ladder, or an empty one."""
         if not path.is_file():
             return cls()
         try:
@@ -53,12 +53,12 @@ class Ladder:
             results = {(row["first"], row["second"]): _read_result(row) for row in data["results"]}
         except (ValueError, KeyError, TypeError) as error:
             raise KeiseiError(
-                f"{path} is no ladder ({error}): move it away to begin a new one"
+                f"{path} is not a ladder ({error}): move it away to start a new one"
             ) from error
         return cls({entry.name: entry for entry in entries}, results)
 
     def save(self, path: Path) -> None:
-        """Write it, with the ratings, so that the old file or the new one is there."""
+        """Write it, with the ratings; the file is always the old one or the new one."""
         data: dict[str, Any] = {
             "anchor": ANCHOR,
             "yardstick": self.yardstick.made,
@@ -79,7 +79,7 @@ class Ladder:
         self.results[key] = self.results.get(key, Pentanomial()) + pairs
 
     def ratings(self) -> dict[str, Rating]:
-        """The ratings of those who have played, on the yardstick; its references are exact."""
+        """Everyone's rating on the yardstick, whose references are taken as exact."""
         frozen = self.yardstick.ratings
         if not any(name in frozen for pair in self.results for name in pair):
             return {}
@@ -92,7 +92,7 @@ class Ladder:
         return {**first, **second}
 
     def games_of(self, name: str) -> int:
-        """How many games a player has had."""
+        """How many games a player has played."""
         return round(sum(result.games for result in self.results_of(name).values()))
 
 
@@ -104,40 +104,35 @@ def _read_result(row: dict[str, Any]) -> Pentanomial:
 
 @dataclass(frozen=True)
 class LadderSettings:
-    """How much to play, and with whom."""
+    """How much to play, and which players."""
 
-    checkpoints: int = 8  # at most so many, spread over the run
-    nodes: tuple[int, ...] = ()  # the newest one also plays by search with so many nodes
+    checkpoints: int = 8  # at most, spread over the run
+    nodes: tuple[int, ...] = ()  # rate the newest one also with searches of these sizes
     games: int = 5000
     minutes: float = 10.0
-    width: float = 100.0  # of each 95 % interval, where games and minutes allow it
+    width: float = 100.0  # of each 95 % interval, if games and minutes allow it
     seed: int = 1
-    processes: int = 10**6  # at most so many, and one for each core
+    processes: int = 10**6  # at most, and no more than cores
 
 
 def find_entries(run: Run, settings: LadderSettings) -> list[Entry]:
-    """Whom to rate: checkpoints spread over the run, with the newest among them."""
+    """The players to rate: checkpoints spread over the run, including the newest."""
     entries = []
     paths = CheckpointStore(run.checkpoints_dir).paths()
     if not paths:
-        raise KeiseiError(f"the run {run.folder} has no checkpoint yet; wait for its first one")
+        raise KeiseiError(f"the run {run.folder} has no checkpoint yet: wait for its first one")
     for path in spread(paths, settings.checkpoints):
         trained = load_trained(path)
-        entries.append(
-            _entry(f"step {trained.steps:,}", path, "", trained.steps, trained.cpu_hours)
-        )
+        trained_by = (trained.steps, trained.cpu_hours)
+        entries.append(Entry(f"step {trained.steps:,}", str(path), *trained_by))
     for nodes in settings.nodes:
         name = f"step {trained.steps:,}, {nodes} nodes"
-        entries.append(_entry(name, path, f",nodes={nodes}", trained.steps, trained.cpu_hours))
+        entries.append(Entry(name, f"{path},nodes={nodes}", *trained_by))
     return entries
 
 
-def _entry(name: str, path: Path, how: str, steps: int, cpu_hours: float) -> Entry:
-    return Entry(name, f"{path}{how}", steps, cpu_hours)
-
-
 def spread(paths: Sequence[Path], count: int) -> list[Path]:
-    """At most `count` of the paths, evenly spread, the last one among them.
+    """At most `count` of the paths, evenly spread and including the last one.
 
     >>> [str(path) for path in spread([Path(c) for c in "abcdefg"], 3)]
     ['a', 'd', 'g']
@@ -157,9 +152,9 @@ def climb(
     tell: Callable[[str], None] | None = None,
     ray: str | None = None,
 ) -> None:
-    """Rate the entries until that is done well or games or minutes are used up.
+    """Rate the entries until the intervals are narrow enough, or games or minutes run out.
 
-    Every result is stored and told when it comes.
+    Every result is stored and reported as it comes.
     """
     end = time.monotonic() + settings.minutes * 60
     references = {reference.name: reference for reference in ladder.yardstick.references}

@@ -1,4 +1,4 @@
-"""Showing a ladder: a table, and a picture of Elo over training; and the command that does it."""
+"""Showing a ladder as a table and as a plot of Elo over training; and the command itself."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _COLORS = ("#2563a8", "#d9772b", "#3f9b5f", "#8455a8", "#c8553d")
 def run_ladder(
     name: str, runs_dir: Path, settings: LadderSettings, watch: bool, ray: str | None = None
 ) -> None:
-    """Rate a run; with `watch`, beside its training: each new checkpoint, until it ends."""
+    """Rate a run; with `watch`, rate each new checkpoint until its training ends."""
     run = Run.open(name, runs_dir)
     if watch:
-        give_way()  # the training comes first
+        give_way()  # training comes first
     with run.lock_ladder():
         _rate(run, settings, watch, ray)
 
@@ -37,10 +37,10 @@ def _rate(run: Run, settings: LadderSettings, watch: bool, ray: str | None) -> N
         going = watch and is_training(run.folder)
         seen = _checkpoints(run)
         try:
-            if seen or not going:  # else it will soon have its first checkpoint
+            if seen or not going:  # otherwise the first checkpoint will come soon
                 _rate_checkpoints(run, settings, console, ray)
         except (KeiseiError, OSError):
-            # Training removes old checkpoints, maybe one that was just being rated.
+            # Training removes old checkpoints, perhaps the one that was being rated.
             if not going or seen <= _checkpoints(run):
                 raise
         if not going:
@@ -52,19 +52,19 @@ def _rate(run: Run, settings: LadderSettings, watch: bool, ray: str | None) -> N
 def _rate_checkpoints(
     run: Run, settings: LadderSettings, console: Console, ray: str | None
 ) -> None:
-    """Rate those that are there, and show all ratings."""
+    """Rate the checkpoints that are there, and show all ratings."""
     ladder, stopped = Ladder.load(run.ladder_path), False
     try:
         climb(ladder, find_entries(run, settings), settings, run.ladder_path, console.print, ray)
     except KeyboardInterrupt:
-        stopped = True  # what was played is shown, and stored
+        stopped = True  # the games so far are shown and stored
     ladder.save(run.ladder_path)
     console.print(table(ladder))
     picture = run.folder / "ladder.png"
     draw(ladder, picture, run.name)
     console.print(f"stored in {run.ladder_path}, drawn in {picture}", highlight=False)
     if stopped:
-        console.print("stopped; the same command goes on from here")
+        console.print("stopped; run the same command to go on from here")
         raise KeyboardInterrupt
 
 
@@ -73,7 +73,7 @@ def _checkpoints(run: Run) -> set[str]:
 
 
 def table(ladder: Ladder) -> Table:
-    """All players, the strongest first."""
+    """All players, strongest first."""
     shown = Table(title="Elo above the random player")
     for name, side in (("player", "left"), ("Elo", "right"), ("95 %", "right"), ("games", "right")):
         shown.add_column(name, justify=side)  # type: ignore[arg-type]
@@ -86,7 +86,7 @@ def table(ladder: Ladder) -> Table:
 
 
 def draw(ladder: Ladder, path: Path, title: str) -> None:
-    """Elo over steps and over CPU hours as a PNG; the references are lines across."""
+    """Plot Elo over steps and over CPU hours as a PNG; references are horizontal lines."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -142,7 +142,7 @@ def _reference_lines(axes: Any, ladder: Ladder, ratings: dict[str, Rating]) -> N
 
 
 def _reference_names(axes: Any, ladder: Ladder, ratings: dict[str, Rating]) -> None:
-    """The references' names at the right edge, moved apart where they would overlap."""
+    """Write the references' names at the right edge, moved apart where they would overlap."""
     entries = [entry for entry in ladder.entries.values() if entry.steps is None]
     known = [ratings[entry.name] for entry in entries if entry.name in ratings]
     low, high = axes.get_ylim()

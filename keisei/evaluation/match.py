@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from keisei.evaluation.players import FAILS, RESIGNS, Player, Turns
 from keisei.shogi import FinishedGame, Outcome, PolicyOutputMapper, VectorShogi
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import SIDES, other_side
 from keisei.shogi.features import SIDE
 from keisei.shogi.records import GameRecord
 from keisei.shogi.rules import DEFAULT_MOVE_LIMIT, START_SFEN
@@ -180,8 +180,8 @@ class _Match:
 
     def _opening_action(self, row: int) -> int:
         played = self._board.move_counts[row]
-        turn: Turn = "white" if self._board.observations[row, SIDE] else "black"
-        return PolicyOutputMapper().usi_to_action(self._opening(row)[played], turn)
+        side = SIDES[self._board.observations[row, SIDE]]
+        return PolicyOutputMapper().usi_to_action(self._opening(row)[played], side)
 
     def _ask(
         self, player: Player, rows: npt.NDArray[np.intp], actions: npt.NDArray[np.int64]
@@ -194,7 +194,7 @@ class _Match:
         actions[rows[moved]] = turns.legal[places[moved]]
         for row, place in zip(rows[~moved].tolist(), places[~moved].tolist(), strict=True):
             if place == RESIGNS:
-                winner: Turn = "black" if self._board.observations[row, SIDE] else "white"
+                winner = other_side(SIDES[self._board.observations[row, SIDE]])
                 self._end(row, Outcome(winner, "resignation"))
             else:
                 assert place == FAILS

@@ -1,4 +1,4 @@
-"""The openings that matches begin with: `openings.txt`, which says where they are from."""
+"""The openings of matches: `openings.txt`, which says where they come from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def load_openings(seed: int | None = None) -> list[tuple[str, ...]]:
-    """All openings as USI moves from the start position, shuffled if there is a seed.
+    """All openings as USI moves from the start position, shuffled if a seed is given.
 
     >>> lines = load_openings()
     >>> len(lines) == len(set(lines)) >= 300

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-POINTS = np.array([0, 0.5, 1, 1.5, 2])  # that a pair may have
+POINTS = np.array([0, 0.5, 1, 1.5, 2])  # that a pair can bring
 SHARES = POINTS / 2
-_TRUST = 10.0  # pairs that a result must have before its own spread counts more than the usual one
+_TRUST = 10.0  # pairs that a result needs before its own spread counts more than the usual one
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Pentanomial:
 
     @classmethod
     def of_games(cls, wins: float, draws: float, losses: float) -> Pentanomial:
-        """From games of which nobody knows any more how they were paired: as if independent.
+        """From games whose pairing is unknown: as if they were independent.
 
         >>> Pentanomial.of_games(2, 0, 2)
         Pentanomial(counts=(0.5, 0.0, 1.0, 0.0, 0.5))
@@ -52,12 +52,12 @@ class Pentanomial:
 
     @property
     def pairs(self) -> float:
-        """How many there are."""
+        """The number of pairs."""
         return sum(self.counts)
 
     @property
     def games(self) -> float:
-        """How many games they are."""
+        """The number of games."""
         return 2 * self.pairs
 
     @property
@@ -74,21 +74,21 @@ class Pentanomial:
         return Pentanomial(tuple(a + b for a, b in zip(self.counts, other.counts, strict=True)))
 
     def variance(self, expected: float, usual: float = 1.0) -> float:
-        """How much the share of the points varies from pair to pair, where `expected` is its mean.
+        """The variance of the share of points from pair to pair, around the mean `expected`.
 
-        Of few pairs it is near the `usual` one, in units of that of independent games without
-        draws, p (1 - p) / 2.
+        With few pairs it is close to `usual`, which is in units of the variance of independent
+        games without draws, p (1 - p) / 2.
         """
         unit = expected * (1 - expected) / 2
         return (_TRUST * usual * unit + self.deviations(expected)) / (_TRUST + self.pairs)
 
     def deviations(self, expected: float) -> float:
-        """The sum of the squares of what the pairs' shares are off the expected one."""
+        """The sum of squared deviations of the pairs' shares from the expected one."""
         return float((SHARES - expected) ** 2 @ self.counts)
 
 
 def usual_variance(results: Sequence[Pentanomial], expected: Sequence[float]) -> float:
-    """That of many results together, in the unit of `variance`; with few it is near 1."""
+    """The variance of many results together, in the unit of `usual`; close to 1 with few."""
     units = [p * (1 - p) / 2 for p in expected]
     seen = sum(r.deviations(p) for r, p in zip(results, expected, strict=True))
     awaited = sum(r.pairs * unit for r, unit in zip(results, units, strict=True))

@@ -1,4 +1,4 @@
-"""Players: each chooses one legal action for every position that it is shown."""
+"""Players: each chooses one legal action in every position that it is given."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy.typing as npt
 from keisei.core.policy import Policy, best, sample, segment_log_softmax
 from keisei.search import Limit, SearchSettings, Thinker
 from keisei.shogi import PolicyOutputMapper, Positions, ShogiGame, features
-from keisei.shogi.actions import PROMOTE, TO_SQUARE, Turn
+from keisei.shogi.actions import PROMOTE, SIDES, TO_SQUARE
 from keisei.shogi.material import piece_worth
 
-# What a player may answer in place of a legal action's place.
+# What a player may answer instead of the index of a legal action.
 RESIGNS, FAILS = -1, -2
 
 History = tuple[str, list[str]]  # the start position and the USI moves so far
 
 
 def _no_history(game: int) -> History:
-    raise ValueError("these positions came without the games that led to them")
+    raise ValueError("these positions come without the games that led to them")
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,10 @@ class Turns(Positions):
     history_of: Callable[[int], History] = field(default=_no_history)
 
     def place(self, row: int, usi: str) -> int:
-        """Where in `legal` a USI move of one of the positions stands; FAILS if it is not there."""
-        turn: Turn = "white" if self.observations[row, features.SIDE] else "black"
-        own = self.segment(row)
+        """The index in `legal` of a USI move of one of the positions; FAILS if it is not there."""
+        own, side = self.segment(row), SIDES[self.observations[row, features.SIDE]]
         try:
-            action = PolicyOutputMapper().usi_to_action(usi, turn)
+            action = PolicyOutputMapper().usi_to_action(usi, side)
         except ValueError:
             return FAILS
         found = np.flatnonzero(self.legal[own] == action)
@@ -54,12 +53,12 @@ class Player(Protocol):
     name: str
 
     def choose(self, turns: Turns, /) -> npt.NDArray[np.int64]:
-        """Where in `turns.legal` each position's chosen action stands, RESIGNS or FAILS."""
+        """The index in `turns.legal` of the action chosen in each position, RESIGNS or FAILS."""
         ...
 
 
 class RandomPlayer:
-    """Plays any legal move with equal chance."""
+    """Plays every legal move with equal probability."""
 
     name = "random"
 
@@ -71,7 +70,7 @@ class RandomPlayer:
 
 
 class GreedyPlayer:
-    """Takes the most valuable piece it can, or promotes; else plays at random."""
+    """Takes the most valuable piece it can, or promotes; otherwise plays at random."""
 
     name = "greedy"
 
@@ -87,10 +86,10 @@ class GreedyPlayer:
 
 
 class PolicyPlayer:
-    """Plays by a network's policy: its likeliest move, or a draw from it at a temperature.
+    """Plays a network's likeliest move, or samples from its policy at a temperature.
 
-    Where a position has stood before, the temperature is two or three times as high: who is sure
-    of the best move would otherwise repeat a won game into a draw.
+    Where a position is repeated, the temperature is two or three times as high: a policy that is
+    sure of its best move would otherwise repeat a won game into a draw.
     """
 
     def __init__(self, policy: Policy, name: str, seed: int, temperature: float = 0.0) -> None:
@@ -109,10 +108,7 @@ class PolicyPlayer:
 
 
 class SearchPlayer:
-    """Plays the move that a tree search over a network finds within a limit.
-
-    With nodes all its games are one batch; with time each has the network for itself.
-    """
+    """Plays the move that a tree search over a network finds within a limit."""
 
     def __init__(
         self,
@@ -131,17 +127,12 @@ class SearchPlayer:
             game: ShogiGame.from_moves(*turns.history_of(game), self._move_limit)
             for game in turns.games
         }
-        batches = [{n: game} for n, game in games.items()] if self._limit.timed else [games]
-        reports = [
-            report
-            for batch in batches
-            for report in self._thinker.think_together(batch, self._limit)
-        ]
+        reports = self._thinker.think_together(games, self._limit)
         return np.array([turns.place(row, report.move) for row, report in enumerate(reports)])
 
 
 class MixedPlayer:
-    """Another player that plays a random move now and then: a step between two strengths."""
+    """Another player that sometimes plays a random move: a strength in between."""
 
     def __init__(self, player: Player, random_share: float, seed: int) -> None:
         self.name = f"{player.name} with {random_share:.0%} random moves"

@@ -1,8 +1,8 @@
-"""Rating players on the yardstick: they play the references whose result against them is open.
+"""Rating players on the yardstick: they play the references against which the result is open.
 
-It goes in rounds: first a few games against references all over the scale, then many against those
-near by, until the interval is as narrow as it is asked to be. Who plays in a round depends on the
-rounds before it alone, so a rating can be repeated, whatever the number of processes.
+It takes rounds: first a few games against references all over the scale, then many against those
+close in strength, until the interval is narrow enough. The pairings of a round depend only on the
+rounds before it, so a rating can be repeated, whatever the number of processes.
 """
 
 from __future__ import annotations
@@ -22,20 +22,19 @@ from keisei.evaluation.statistics import score_of_elo
 from keisei.evaluation.yardstick import Reference, Yardstick
 from keisei.processes.pool import Pool
 
-FIRST_OPPONENTS, FIRST_GAMES = 10, 4  # the round that finds out where on the scale to look
+FIRST_OPPONENTS, FIRST_GAMES = 10, 4  # the round that finds the place on the scale
 OPPONENTS, GAMES = 10, 16  # of each later round, at most
-OPEN = 0.1  # a result is open when either side may hope for this score
+OPEN = 0.1  # a result is open if both sides can expect at least this score
 MOST_GAMES = 2000
-_OVERHEAD = 0.2  # seconds of a game that any player takes
-_ME = "?"  # while it is rated: a reference may have the same name
+_OVERHEAD = 0.2  # seconds that a game takes with any player
+_ME = "?"  # while rating: a reference may have the same name
 
 Task = tuple[str, str]  # the player and the reference
-Play = Callable[[str, str, MatchSettings, int], MatchResult]
 
 
 @dataclass
 class Candidate:
-    """Somebody to rate, until the 95 % interval is `goal` Elo wide, and its results so far."""
+    """A player to rate until the 95 % interval is `goal` Elo wide, and its results so far."""
 
     name: str
     player: str
@@ -44,11 +43,11 @@ class Candidate:
 
     @property
     def games(self) -> int:
-        """How many it has had."""
+        """How many games it has played."""
         return round(join(list(self.results.values())).games)
 
     def rating(self, yardstick: Yardstick) -> Rating:
-        """Its rating by the references that it met; they are taken as exact."""
+        """Its rating from games against references, whose ratings are taken as exact."""
         ratings = yardstick.ratings
         met = {(_ME, r): pairs for r, pairs in self.results.items() if r in ratings}
         if not any(pairs.pairs for pairs in met.values()):
@@ -60,7 +59,7 @@ class Candidate:
         self.results[reference] = self.results.get(reference, Pentanomial()) + result
 
     def is_done(self, yardstick: Yardstick) -> bool:
-        """Is the interval narrow enough, or can more games not make it so?"""
+        """Is the interval narrow enough, or would more games not help?"""
         rating = self.rating(yardstick)
         return (
             rating.width <= self.goal
@@ -70,7 +69,7 @@ class Candidate:
 
 
 def off_scale(rating: Rating, yardstick: Yardstick) -> str | None:
-    """Which end of the yardstick it is so far beyond that no result there is open, if it is."""
+    """Which end of the yardstick it is so far beyond that no result is open; None if neither."""
     here = yardstick.playable
     weakest, strongest = here[0], here[-1]
     if score_of_elo(strongest.elo - rating.elo) < OPEN:
@@ -81,7 +80,7 @@ def off_scale(rating: Rating, yardstick: Yardstick) -> str | None:
 
 
 def next_opponents(candidate: Candidate, yardstick: Yardstick) -> list[tuple[Reference, int]]:
-    """Whom it meets in the next round, with the number of games."""
+    """Its opponents in the next round, with the number of games."""
     if not candidate.games:
         return [(reference, FIRST_GAMES) for reference in _spread(yardstick.playable)]
     rating = candidate.rating(yardstick)
@@ -107,7 +106,7 @@ def next_opponents(candidate: Candidate, yardstick: Yardstick) -> list[tuple[Ref
 
 
 def _spread(references: Sequence[Reference]) -> list[Reference]:
-    """Some references over the whole scale, quick ones."""
+    """Some references over the whole scale, preferably quick ones."""
     low, high = references[0].elo, references[-1].elo
     step = (high - low) / FIRST_OPPONENTS or 1.0
     boxes: dict[int, Reference] = {}
@@ -125,7 +124,7 @@ def measure(
     games_left: float = np.inf,
     tell: Callable[[str, str, MatchResult], None] | None = None,
 ) -> None:
-    """Play rounds until all are rated as well as asked, or so many games are played.
+    """Play rounds until every interval is narrow enough, or no games are left.
 
     No game begins after `until`, by the monotonic clock.
     """

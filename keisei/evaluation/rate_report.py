@@ -18,7 +18,7 @@ from keisei.evaluation.statistics import score_of_elo
 from keisei.evaluation.yardstick import Yardstick, check_engines, load_yardstick
 from keisei.processes.pool import open_process_pool, open_ray_pool
 
-NODES = 100  # of the search that a network is rated with besides its policy alone
+NODES = 100  # a network is rated by its policy alone, and with a search of this size
 WIDTH, SEARCH_WIDTH = 80.0, 120.0  # of the interval; searching takes ten times as long
 
 
@@ -31,9 +31,9 @@ def run_rate(
     ray: str | None = None,
     yardstick: Yardstick | None = None,
 ) -> list[Candidate]:
-    """Rate a player, show it, and keep it if asked to; a network's policy alone and with search."""
+    """Rate a player and show the result; a network is rated by its policy and with search."""
     console, begin = Console(), time.monotonic()
-    if json_file:  # where it cannot be written, nobody wants to know in the end
+    if json_file:  # if the folder cannot be made, say so before the games
         json_file.parent.mkdir(parents=True, exist_ok=True)
     yardstick = yardstick or load_yardstick()
     if missing := yardstick.missing():
@@ -65,7 +65,7 @@ def run_rate(
 
 
 def ways_to_play(player: str) -> list[str]:
-    """A network that is not told how to play is rated both ways.
+    """A network is rated both ways, unless its name says how it plays.
 
     >>> ways_to_play("shipped"), ways_to_play("greedy")
     (['shipped', 'shipped,nodes=100'], ['greedy'])
@@ -78,7 +78,7 @@ def ways_to_play(player: str) -> list[str]:
 
 def _candidate(text: str, width: float | None, seed: int) -> Candidate:
     player = resolve(text)
-    with open_player(player, seed) as opened:  # a player that cannot be is named at once
+    with open_player(player, seed) as opened:  # a wrong name is an error at once
         name = opened.name
     searches = {"nodes", "seconds"} & Contestant.read(text).settings.keys()
     return Candidate(name, player, width or (SEARCH_WIDTH if searches else WIDTH))
@@ -93,7 +93,7 @@ def _scale(yardstick: Yardstick) -> str:
 
 
 def show(candidate: Candidate, yardstick: Yardstick, console: Console) -> None:
-    """The rating, and whom it is from."""
+    """Print the rating, and the results that it comes from."""
     rating = candidate.rating(yardstick)
     table = Table(title=f"{candidate.name}: Elo {rating.elo:.0f}")
     table.caption = f"95 % interval {rating.low:.0f} to {rating.high:.0f}, {rating.games} games"

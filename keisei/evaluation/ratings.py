@@ -1,9 +1,9 @@
 """Ratings of players from the games between them, counted in pairs.
 
 The model is Elo's: the expected score of a player is 1 / (1 + 10 ** (-difference / 400)), and a
-draw is half a point. Ratings are those under which everybody's points are what was expected (the
-maximum of the likelihood), with a weak prior: without it, who won every game would be rated
-infinite. How sure they are comes from how much the points of pairs varied (a sandwich estimate).
+draw is half a point. Ratings maximise the likelihood: everyone's points are as expected. A weak
+prior keeps a player that won every game from an infinite rating. Intervals come from how much the
+points of pairs varied (a sandwich estimate).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Results = Mapping[tuple[str, str], Pentanomial]
 
 @dataclass(frozen=True)
 class Rating:
-    """The Elo of a player, with its 95 % interval, and how many games it had."""
+    """A player's Elo with its 95 % interval, and the number of its games."""
 
     name: str
     elo: float
@@ -37,7 +37,7 @@ class Rating:
 
     @property
     def width(self) -> float:
-        """Of the interval."""
+        """The width of the interval."""
         return self.high - self.low
 
 
@@ -48,10 +48,10 @@ def rate(
     centre: float = 0.0,
     prior_elo: float = PRIOR_ELO,
 ) -> dict[str, Rating]:
-    """The rating of everybody who played; the `frozen` ones are taken as exact.
+    """The ratings of all players; the `frozen` ones are taken as exact.
 
     `misfit` is how far (in Elo, as a standard deviation) the result of two players strays from what
-    their ratings say, because strength is not one number; who met many players suffers less.
+    their ratings predict, because strength is not one number; with many opponents it matters less.
 
     >>> win = Pentanomial.of_games(30, 0, 10)
     >>> ratings = rate({("a", "random"): win, ("b", "a"): win}, {"random": 0})
@@ -61,7 +61,7 @@ def rate(
     results = {pair: result for pair, result in results.items() if result.pairs}
     names = sorted({name for pair in results for name in pair})
     if results and not any(name in frozen for name in names):
-        raise KeiseiError("nobody whose rating is known has played: there is nothing to rate by")
+        raise KeiseiError("no player with a known rating has played: there is no scale")
     free = [name for name in names if name not in frozen]
     design = np.zeros((len(results), len(free)))
     known = np.zeros(len(results))
@@ -116,7 +116,7 @@ def _fit(
             break
         before = likelihood(at)
         while likelihood(at + step) < before and np.abs(step).max() > 1e-9:
-            step /= 2  # a step too far: the likelihood has one peak, but is not a parabola
+            step /= 2  # too far: the likelihood has one peak, but is not a parabola
         at = at + step
     chance = expected(at)
     weight = games * chance * (1 - chance)
@@ -131,5 +131,5 @@ def _fit(
 
 
 def ranked(ratings: Mapping[str, Rating]) -> list[Rating]:
-    """The strongest first."""
+    """All ratings, strongest first."""
     return sorted(ratings.values(), key=lambda rating: -rating.elo)

@@ -1,4 +1,4 @@
-"""What the score of a match says about who is stronger, and how sure it is."""
+"""What the score of a match says about which player is stronger, and how surely."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def elo_of_score(score: float) -> float:
 
 
 def score_of_elo(elo: float) -> float:
-    """The score that is expected at an Elo difference.
+    """The score expected at an Elo difference.
 
     >>> round(score_of_elo(191), 2)
     0.75
@@ -41,11 +41,11 @@ class Summary:
     score: float  # a draw is half a point
     low: float  # of the 95 % interval of the score
     high: float
-    superiority: float  # how likely it is that the first player is the stronger one
+    superiority: float  # the probability that the first player is stronger
 
     @property
     def elo(self) -> float:
-        """The Elo difference; infinite when one side got every point."""
+        """The Elo difference; infinite if one side won every point."""
         return elo_of_score(self.score)
 
     @property
@@ -55,17 +55,17 @@ class Summary:
 
 
 def summarise(result: Pentanomial) -> Summary:
-    """The score with Wilson's interval, which also holds for 40 wins of 40.
+    """The score with Wilson's interval, which is also valid for 40 wins of 40.
 
-    It is for as many independent games as would tell as much as these pairs do: more than there
-    are if the openings are one-sided or games are drawn, fewer if the games of a pair are alike.
+    It is computed for the number of independent games that would tell as much as these pairs: more
+    than were played if openings are one-sided or games drawn, fewer if a pair's games are alike.
 
     >>> match = summarise(Pentanomial.of_points([2.0] * 20))
     >>> round(match.low, 2), match.high, round(match.superiority, 3)
     (0.91, 1.0, 1.0)
     """
     if not result.pairs:
-        raise ValueError("there is no pair of games to count")
+        raise ValueError("there are no pairs of games to count")
     score, games = result.score, result.games
     spread = result.variance(score)
     worth = score * (1 - score) * result.pairs / spread if spread else games
@@ -85,10 +85,10 @@ Verdict = Literal["stronger", "not stronger", "undecided"]
 
 @dataclass(frozen=True)
 class Sprt:
-    """A test that stops a match as soon as it is decided: Elo `elo1` or more, or `elo0` or less.
+    """A test that stops a match once it is decided: Elo `elo1` or more, or `elo0` or less.
 
-    Wrong in at most `error` of the matches, either way. It counts pairs of games (one opening, both
-    colours), because the two games of a pair are not independent.
+    It errs in at most `error` of the matches, either way. It counts pairs of games (one opening,
+    both colours), because the two games of a pair are not independent.
 
     >>> Sprt(elo0=0, elo1=50).verdict([1.5, 2.0, 1.0, 1.5] * 20)
     'stronger'
@@ -101,13 +101,13 @@ class Sprt:
     def __post_init__(self) -> None:
         if not self.elo0 < self.elo1:
             raise KeiseiError(
-                f"a test between {self.elo0:g} and {self.elo1:g} Elo cannot tell who is stronger: "
+                f"a test between {self.elo0:g} and {self.elo1:g} Elo shows nothing: "
                 f"--sprt must be more than {self.elo0:g}"
             )
 
     @property
     def limit(self) -> float:
-        """How far the log-likelihood ratio must go, up or down."""
+        """The log-likelihood ratio that decides, up or down."""
         return math.log((1 - self.error) / self.error)
 
     def ratio(self, pairs: Sequence[float]) -> float:
@@ -116,14 +116,14 @@ class Sprt:
             return 0.0
         shares = [points / 2 for points in pairs]
         mean = sum(shares) / len(shares)
-        # One more pair of each extreme, so that a whitewash has a variance too.
+        # One more pair of each extreme, so that even a clean sweep has a variance.
         spread = [*shares, 0.0, 1.0]
         variance = sum((share - mean) ** 2 for share in spread) / len(spread)
         low, high = score_of_elo(self.elo0), score_of_elo(self.elo1)
         return len(pairs) * (high - low) * (2 * mean - low - high) / (2 * variance)
 
     def verdict(self, pairs: Sequence[float]) -> Verdict:
-        """Whether the first player is stronger, as far as these pairs tell."""
+        """Whether the first player is stronger, going by these pairs."""
         ratio = self.ratio(pairs)
         if abs(ratio) < self.limit:
             return "undecided"

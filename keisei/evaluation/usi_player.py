@@ -16,11 +16,11 @@ log = logging.getLogger(__name__)
 
 
 class UsiPlayer:
-    """Plays the moves of an engine; `processes` of them think side by side, one for each core.
+    """Plays an engine's moves; `processes` of them think side by side, one per core.
 
-    An engine that dies, falls silent or plays what is not legal breaks its game off: it is said,
-    the game is counted apart, and the engine is started anew for the others. If it cannot be, the
-    other processes play on; without any, all games are broken off.
+    If an engine dies, stops answering or plays an illegal move, its game is broken off and counted
+    separately, and the engine is restarted for the other games. If that fails, the other processes
+    play on; without any left, all games are broken off.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class UsiPlayer:
         try:
             engine.start_thinking(Position(start, tuple(moves)), self._go)
         except EngineError as error:
-            self._start_anew(engine, error)
+            self._restart(engine, error)
             return False
         return True
 
@@ -72,7 +72,7 @@ class UsiPlayer:
         try:
             move = engine.answer()
         except EngineError as error:
-            self._start_anew(engine, error)
+            self._restart(engine, error)
             return FAILS
         if move == "resign":
             return RESIGNS
@@ -81,18 +81,18 @@ class UsiPlayer:
         if place == FAILS:
             start, moves = turns.history_of(turns.games[row])
             log.warning(
-                "%s played %r, which is not legal: %s",
+                "%s played the illegal move %r: %s",
                 self.name,
                 move,
                 Position(start, tuple(moves)),
             )
         return place
 
-    def _start_anew(self, engine: UsiClient, error: EngineError) -> None:
-        log.warning("%s; it is started anew, and the game is broken off", error)
+    def _restart(self, engine: UsiClient, error: EngineError) -> None:
+        log.warning("%s; the game is broken off and the engine restarted", error)
         try:
             engine.restart()
         except EngineError as again:
-            log.warning("%s cannot be started again: %s", self.name, again)
+            log.warning("%s cannot be restarted: %s", self.name, again)
             engine.close()
             self._engines.remove(engine)

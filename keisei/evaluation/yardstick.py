@@ -1,7 +1,7 @@
 """The yardstick: reference players with frozen ratings, kept in `yardstick.json`.
 
-`scripts/make_yardstick.py` played their games and fitted the ratings, once; the random player is 0.
-Whoever plays against them is rated on the same scale, today and in a year.
+`scripts/make_yardstick.py` played their games and fitted the ratings once; the random player is 0.
+Ratings against them are on the same scale, today and in a year.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ log = logging.getLogger(__name__)
 
 ANCHOR = "random"
 FILE = "yardstick.json"
-_GAMES = "/usr/games"  # where Debian puts engines; not everybody's PATH has it
+_GAMES = "/usr/games"  # where Debian installs engines; it may not be in PATH
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A player of the yardstick; `seconds` is what a game against a quick player takes a core."""
+    """A player of the yardstick; `seconds` is what a game against a quick one takes."""
 
     name: str
     player: str
     elo: float
-    error: float  # half of the 95 % interval, of the way from the random player
+    error: float  # half the 95 % interval of the difference to the random player
     games: int
     seconds: float
 
@@ -48,10 +48,10 @@ class Reference:
 
 @dataclass(frozen=True)
 class Yardstick:
-    """The references from weak to strong, and what their ratings are from."""
+    """The references from weak to strong, and where their ratings come from."""
 
     references: Sequence[Reference]
-    misfit: float = 0.0  # Elo by which results stray from what ratings say; see `ratings.rate`
+    misfit: float = 0.0  # Elo by which results stray from what ratings predict; see `ratings.rate`
     versions: Mapping[str, str] = field(default_factory=dict)  # of the engines
     made: str = ""  # when
     results: Mapping[tuple[str, str], Pentanomial] = field(default_factory=dict)
@@ -63,12 +63,12 @@ class Yardstick:
 
     @cached_property
     def playable(self) -> list[Reference]:
-        """Those whose engines are installed here, called by where they are found."""
+        """The references whose engines are installed here, with the paths of these."""
         found = [(r, find_engine(r.engine) if r.engine else "") for r in self.references]
         return [placed(r, path) for r, path in found if path is not None]
 
     def missing(self) -> str | None:
-        """What to install to have the whole yardstick, and what cannot be rated without it."""
+        """What to install for the whole yardstick, and what cannot be rated without it; or None."""
         gone = {r.engine for r in self.references if r.engine and not find_engine(r.engine)}
         if not gone:
             return None
@@ -77,12 +77,12 @@ class Yardstick:
         count = len(self.references) - len(self.playable)
         said = f"not installed: {names}, so {count} references are missing"
         if top.elo < self.references[-1].elo:
-            said += f"; above {top.name} ({top.elo:.0f}) there is none to rate by"
+            said += f"; there are none above {top.name} ({top.elo:.0f})"
         return said
 
 
 def placed(reference: Reference, path: str) -> Reference:
-    """The same with its engine called by where it is; of a player without one, the same."""
+    """The reference with its engine's path; unchanged if it needs no engine."""
     if not reference.engine:
         return reference
     player = reference.player.replace(f"usi:{reference.engine}", f"usi:{shlex.quote(path)}", 1)
@@ -91,12 +91,12 @@ def placed(reference: Reference, path: str) -> Reference:
 
 @cache
 def find_engine(name: str) -> str | None:
-    """Where a program is installed."""
+    """The path of an installed program."""
     return shutil.which(name, path=os.environ.get("PATH", os.defpath) + os.pathsep + _GAMES)
 
 
 def load_yardstick(path: Path | None = None) -> Yardstick:
-    """The one that comes with Keisei, or another.
+    """The yardstick that comes with Keisei, or another one.
 
     >>> yardstick = load_yardstick()
     >>> yardstick.references[0].name, yardstick.references[0].elo
@@ -111,16 +111,16 @@ def load_yardstick(path: Path | None = None) -> Yardstick:
 
 
 def check_engines(yardstick: Yardstick) -> None:
-    """Warn where another version is installed than the one that was rated."""
+    """Warn if an installed engine is not the version that was rated."""
     for name, rated in yardstick.versions.items():
         path = find_engine(name)
         here = identify(path) if path else rated
         if here != rated:
-            log.warning("%s is %s here; its ratings are of %s and may not hold", name, here, rated)
+            log.warning("%s is %s here; its ratings are for %s and may not hold", name, here, rated)
 
 
 def identify(command: str) -> str:
-    """What an engine calls itself."""
+    """The name that an engine gives itself."""
     engine = UsiClient([command])
     try:
         engine.launch()

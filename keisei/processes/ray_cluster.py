@@ -49,7 +49,7 @@ def cluster(address: str, store_bytes: int | None = None) -> Iterator[None]:
     cluster of this machine alone, with `store_bytes` of memory for objects.
     """
     ray = import_ray()
-    if ray.is_initialized():  # whoever connected disconnects
+    if ray.is_initialized():  # whatever connected will disconnect
         yield
         return
     reaper = None
@@ -112,11 +112,11 @@ def _init(ray: Any, **settings: Any) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Ray itself takes a minute to say that there is nobody."""
+    """Ray itself takes a minute to say that nothing answers."""
     host, colon, port = address.rpartition(":")
     if "://" in address or not colon or not port.isdigit():
         raise ClusterError(
-            f"{address!r} is no address of a Ray cluster: give auto or HOST:PORT of its head, "
+            f"{address!r} is not an address of a Ray cluster: give auto or HOST:PORT of its head, "
             "and start the training on a machine of the cluster"
         )
     try:

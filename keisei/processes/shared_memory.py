@@ -1,7 +1,7 @@
 """Memory that several processes see, and that is gone when the last of them is.
 
-The memory is a file without a name: it is passed on as an open file descriptor. So nothing can be
-left behind, whoever is killed, and there is no tracker that could remove it too early.
+The memory is a file without a name, passed on as an open file descriptor. So nothing can be left
+behind, whichever process is killed, and no tracker can remove it too early.
 """
 
 from __future__ import annotations

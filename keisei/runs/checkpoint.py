@@ -189,7 +189,8 @@ class CheckpointStore:
         """Remove what killed writers left half written (see `replace_file`)."""
         for leftover in self.folder.glob(".step_*.pt.*.tmp"):
             pid = leftover.name.split(".")[-2]
-            if pid.isdecimal() and not _is_another_living_process(int(pid)):
+            # Ours is a former process of this number, or a failed save of ours.
+            if pid == str(os.getpid()) or (pid.isdecimal() and not psutil.pid_exists(int(pid))):
                 _try_to(leftover.unlink, f"remove the unfinished file {leftover}")
 
 
@@ -341,13 +342,8 @@ def _free_name(path: Path) -> Path:
     return free
 
 
-def _is_another_living_process(pid: int) -> bool:
-    # Ours is a former process of this number, or a failed save of ours.
-    return pid != os.getpid() and bool(psutil.pid_exists(pid))
-
-
 def _try_to(action: Callable[[], object], what: str) -> None:
-    """Tidying up may fail; the checkpoint that was saved is no worse for it."""
+    """Tidying up may fail; that does not affect the checkpoint that was saved."""
     try:
         action()
     except OSError as error:

@@ -2,7 +2,7 @@
 
 One process writes (`MetricsStore`), any number read while it does (`MetricsReader`): the file is
 in WAL mode, where readers and the writer do not wait for each other. What was logged survives a
-killed process. TensorBoard gets the same scalars (`TensorBoardWriter`), as a copy for looking at.
+killed process. TensorBoard gets a copy of the scalars (see tensorboard.py).
 
 A value that is not finite (a loss that became nan or infinite) is stored as NULL and read as nan:
 a gap in the curve, and plain to see in `latest`.
@@ -15,7 +15,6 @@ limit of processor time.
 import contextlib
 import functools
 import json
-import logging
 import math
 import os
 import sqlite3
@@ -30,7 +29,6 @@ from keisei.errors import KeiseiError
 
 SCHEMA = "1"
 
-_log = logging.getLogger(__name__)
 _Reader = TypeVar("_Reader", bound="MetricsReader")
 
 _TABLES = """
@@ -266,6 +264,10 @@ class MetricsStore(MetricsReader):
         with self._errors("write to"), self._db:
             self._db.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?)", rows)
 
+    def _write(self, sql: str, *values: object) -> int:
+        with self._errors("write to"), self._db:
+            return int(self._db.execute(sql, values).lastrowid or 0)
+
     def log_game(
         self,
         step: int,
@@ -279,30 +281,21 @@ class MetricsStore(MetricsReader):
         file: str | None = None,
     ) -> int:
         """Store the result of one game and return its id; `file` is its record in ``games/``."""
-        row = (step, time.time(), kind, black, white, winner, reason, length, file)
-        with self._errors("write to"), self._db:
-            cursor = self._db.execute(
-                "INSERT INTO games (step, time, kind, black, white, winner, reason, length, file)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                row,
-            )
-        return int(cursor.lastrowid or 0)
+        row = (None, step, time.time(), kind, black, white, winner, reason, length, file)
+        return self._write("INSERT INTO games VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
     def log_event(self, level: str, message: str) -> None:
         """Store something worth knowing later: a worker that died, a resume, a warning."""
-        with self._errors("write to"), self._db:
-            self._db.execute("INSERT INTO events VALUES (?, ?, ?)", (time.time(), level, message))
+        self._write("INSERT INTO events VALUES (?, ?, ?)", time.time(), level, message)
 
     def set_meta(self, key: str, value: str) -> None:
         """Store a fact about the run in place of an earlier one of the same key."""
-        with self._errors("write to"), self._db:
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        self._write("INSERT OR REPLACE INTO meta VALUES (?, ?)", key, value)
 
     def set_now(self, key: str, value: Any) -> None:
         """Store how something is at this moment (workers, games in play), as JSON."""
-        row = (key, time.time(), json.dumps(value, allow_nan=False))
-        with self._errors("write to"), self._db:
-            self._db.execute("INSERT OR REPLACE INTO now VALUES (?, ?, ?)", row)
+        text = json.dumps(value, allow_nan=False)
+        self._write("INSERT OR REPLACE INTO now VALUES (?, ?, ?)", key, time.time(), text)
 
     def truncate_after(self, step: int) -> None:
         """Forget metrics and games later than `step`, so that a resumed curve has no double points.
@@ -322,64 +315,6 @@ class MetricsStore(MetricsReader):
         with db:
             db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (SCHEMA,))
         return db
-
-
-class TensorBoardWriter:
-    """A copy of the scalars for TensorBoard; if it fails, it says so once and the run goes on.
-
-    It writes tensorboardX's records by itself. `tensorboardX.SummaryWriter` hands them to a thread
-    through a queue of ten: when a full disk ends that thread, the eleventh event, and the end of
-    the program, wait for ever.
-    """
-
-    def __init__(self, folder: Path, resumed_at: int | None = None) -> None:
-        """Write into `folder`; of a run that was resumed, TensorBoard hides what was later."""
-        self._folder = folder
-        self._file: Any = None
-        with self._never_failing():
-            from tensorboardX.proto.event_pb2 import SessionLog
-            from tensorboardX.record_writer import RecordWriter
-
-            folder.mkdir(parents=True, exist_ok=True)
-            # TensorBoard reads every file whose name has "tfevents" in it, in order of name.
-            self._file = RecordWriter(str(folder / f"events.out.tfevents.{time.time_ns()}"))
-            self._write(file_version="brain.Event:2")
-            if resumed_at is not None:
-                start = SessionLog(status=SessionLog.START)
-                self._write(step=resumed_at + 1, session_log=start)
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Write the values of several metrics at `step`."""
-        if self._file is None:
-            return
-        with self._never_failing():
-            from tensorboardX.summary import scalar
-
-            for name, value in values.items():
-                self._write(step=step, summary=scalar(name, float(value)))
-            self._file.flush()
-
-    def close(self) -> None:
-        if self._file is not None:
-            with self._never_failing():
-                self._file.close()
-            self._file = None
-
-    def _write(self, **fields: Any) -> None:
-        from tensorboardX.proto.event_pb2 import Event
-
-        self._file.write(Event(wall_time=time.time(), **fields).SerializeToString())
-
-    @contextlib.contextmanager
-    def _never_failing(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            _log.warning("no more TensorBoard events in %s: %s", self._folder, error)
-            if self._file is not None:
-                with contextlib.suppress(Exception):
-                    self._file.close()
-            self._file = None
 
 
 def _connect(uri: str) -> sqlite3.Connection:

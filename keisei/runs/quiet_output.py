@@ -1,4 +1,4 @@
-"""What a run prints, where nobody may be reading any more."""
+"""Printing where the reader may be gone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 
 class QuietOutput:
-    """A stream that goes quiet when its other end is gone: nobody watching is no reason to stop."""
+    """A stream that goes quiet when its other end is gone: a run does not stop for that."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

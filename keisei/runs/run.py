@@ -38,11 +38,22 @@ class RunError(KeiseiError):
     """A run cannot be made, found or used; the message says why and what to do."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Run:
     """One run's folder; make it with `Run.create` or `Run.open`."""
 
     folder: Path
+
+    def __post_init__(self) -> None:
+        folder = self.folder
+        self.config_path = folder / "config.yaml"
+        self.metrics_path = folder / "metrics.sqlite"
+        self.checkpoints_dir = folder / "checkpoints"
+        self.games_dir = folder / "games"
+        self.tensorboard_dir = folder / "tensorboard"
+        self.learning_curve_path = folder / "learning_curve.png"
+        self.ladder_path = folder / "ladder.json"
+        self.lock_path = folder / "lock"
 
     @classmethod
     def create(cls, root: Path, name: str | None, config_yaml: str) -> "Run":
@@ -83,14 +94,11 @@ class Run:
             tried = " and ".join(dict.fromkeys(str(path) for path in candidates))
             raise RunError(f"there is no run {str(path_or_name)!r}: looked for the folder {tried}")
         run = cls(folder)
-        missing = []
-        if not run.config_path.is_file():
-            missing.append(run.config_path.name)
-        if not run.checkpoints_dir.is_dir():
-            missing.append(f"{run.checkpoints_dir.name}/")
+        missing = [
+            path.name for path in (run.config_path, run.checkpoints_dir) if not path.exists()
+        ]
         if missing:
-            verb = "is" if len(missing) == 1 else "are"
-            raise RunError(f"{folder} is not a run: {' and '.join(missing)} {verb} missing")
+            raise RunError(f"{folder} is not a run: it has no {' and no '.join(missing)}")
         run._check_kind(str(path_or_name), of_world)
         return run
 
@@ -111,38 +119,6 @@ class Run:
     @property
     def name(self) -> str:
         return self.folder.resolve().name
-
-    @property
-    def config_path(self) -> Path:
-        return self.folder / "config.yaml"
-
-    @property
-    def metrics_path(self) -> Path:
-        return self.folder / "metrics.sqlite"
-
-    @property
-    def checkpoints_dir(self) -> Path:
-        return self.folder / "checkpoints"
-
-    @property
-    def games_dir(self) -> Path:
-        return self.folder / "games"
-
-    @property
-    def tensorboard_dir(self) -> Path:
-        return self.folder / "tensorboard"
-
-    @property
-    def learning_curve_path(self) -> Path:
-        return self.folder / "learning_curve.png"
-
-    @property
-    def ladder_path(self) -> Path:
-        return self.folder / "ladder.json"
-
-    @property
-    def lock_path(self) -> Path:
-        return self.folder / "lock"
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

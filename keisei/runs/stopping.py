@@ -1,4 +1,4 @@
-"""Stopping a run on SIGINT, SIGTERM or SIGHUP, so that nothing is lost and nobody waits."""
+"""Stopping a run on SIGINT, SIGTERM or SIGHUP, so that nothing is lost and nothing hangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A timeline of who did what when, for https://ui.perfetto.dev or chrome://tracing."""
+"""A timeline of what each process did when, for https://ui.perfetto.dev or chrome://tracing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_trace_file(path: Path | None) -> None:
     if path.is_file() or path.is_dir():  # /dev/null may be written to
         raise KeiseiError(f"{path} is there already: choose another name, or remove it")
     if not path.parent.is_dir():
-        raise KeiseiError(f"cannot write the trace {path}: {path.parent} is no folder")
+        raise KeiseiError(f"cannot write the trace {path}: {path.parent} is not a folder")
 
 
 class Trace:

@@ -9,63 +9,42 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Clock:
-    """The clock of the player to move, in seconds; `overhead` is lost on the way to it.
-
-    >>> Clock(left=60, byoyomi=1, overhead=0.2).share
-    2.3
-    """
-
-    left: float = 0.0
-    increment: float = 0.0
-    byoyomi: float = 0.0
-    overhead: float = 0.0
-
-    @property
-    def share(self) -> float:
-        """How long to think about one move."""
-        # A game has some 60 moves of one side; later ones matter less.
-        wanted = self.left / 40 + self.increment + self.byoyomi
-        return max(wanted - self.overhead, 0.01)
-
-
-@dataclass(frozen=True)
 class Limit:
-    """When a search ends: as soon as one of these is reached.
-
-    >>> Limit(seconds=5, clock=Clock(left=60)).time
-    1.5
-    """
+    """When a search ends: as soon as one of these is reached."""
 
     nodes: int | None = None  # visits to each tree, on top of those that it has
     seconds: float | None = None
-    clock: Clock | None = None
     stop: Callable[[], bool] | None = None  # asked after every batch
 
-    @property
-    def time(self) -> float | None:
-        """How many seconds the search may take."""
-        share = self.clock.share if self.clock else None
-        return min((time for time in (self.seconds, share) if time is not None), default=None)
+    @classmethod
+    def by_clock(
+        cls, left: float, increment: float, byoyomi: float, overhead: float, nodes: int | None
+    ) -> Limit:
+        """The share of the mover's clock for one move; `overhead` is lost on the way. All seconds.
+
+        >>> Limit.by_clock(left=60, increment=0, byoyomi=1, overhead=0.2, nodes=None).seconds
+        2.3
+        """
+        # A game has some 60 moves of one side; later ones matter less.
+        return cls(nodes, max(left / 40 + increment + byoyomi - overhead, 0.01))
 
     @property
     def timed(self) -> bool:
-        """Does the time have a say in when it ends? If not, the same is found every time."""
-        return self.nodes is None or self.time is not None
+        """Does time have a say in when it ends? If not, the same is found every time."""
+        return self.nodes is None or self.seconds is not None
 
     def start(self) -> Callable[[], bool]:
         """Start the time; what is returned says, after each batch, whether the search is over."""
-        if self.nodes is None and self.time is None and self.stop is None:
-            raise ValueError("the limit has no nodes, time or stop: the search would never end")
+        if self == Limit():
+            raise ValueError("a limit needs nodes, seconds or stop: else the search never ends")
         last = time.monotonic()
-        end = math.inf if self.time is None else last + self.time
+        end = last + (math.inf if self.seconds is None else self.seconds)
 
         def is_over() -> bool:
             nonlocal last
             now = time.monotonic()
             batch, last = now - last, now
-            stopped = self.stop is not None and self.stop()
             # The next batch must fit in, too: on a busy machine one may take tenths of a second.
-            return stopped or now + batch >= end
+            return (self.stop is not None and self.stop()) or now + batch >= end
 
         return is_over

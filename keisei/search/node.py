@@ -1,4 +1,4 @@
-"""A position in the search tree, and what is known of its moves."""
+"""A position in the search tree, and what is known about its moves."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy.typing as npt
 from keisei.shogi.features import Observations
 
 NO_MOVES: npt.NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
-_REFUTED = np.float32(-1e9)  # the worth of a move that is proven to lose
+_REFUTED = np.float32(-1e9)  # Q of a move that is proven to lose
 
 
 class Node:
     """A position with its moves as arrays, so that choosing one is three NumPy calls.
 
-    `visits` and `total` count what came of moving here, seen by the player who did; they include
-    the virtual losses of visits under way. `mate` is None while nothing is proven; k > 0 means that
-    the mover wins in k moves (both sides' counted), k <= 0 that it has lost in -k. A drawn end of
-    the game is `drawn`. Nothing points back to the parent, so a dropped tree is freed at once.
+    `visits` and `total` (of values) are from the side of the player who moved here, and include the
+    virtual losses of visits under way. `mate` is None while nothing is proven; k > 0 means that the
+    mover wins in k moves (of both sides), k <= 0 that it loses in -k. `drawn` is a game that ended
+    in a draw. Nothing points back to the parent, so a dropped tree is freed at once.
     """
 
     __slots__ = (
@@ -30,19 +30,19 @@ class Node:
         "observation",
         "open_moves",
         "priors",
-        "pull",
+        "q",
         "total",
+        "u",
         "value",
         "visits",
-        "worth",
     )
 
     observation: Observations
     value: float  # the network's, for the mover
     actions: npt.NDArray[np.int16]  # by number of the move, as are the three below
     priors: npt.NDArray[np.float32]
-    worth: npt.NDArray[np.float32]  # mean value of each move for the mover
-    pull: npt.NDArray[np.float32]  # prior / (1 + visits)
+    q: npt.NDArray[np.float32]  # mean value of each move for the mover
+    u: npt.NDArray[np.float32]  # prior / (1 + visits)
 
     def __init__(self) -> None:
         self.moves = NO_MOVES  # as 16 bits, once the board was looked at
@@ -50,47 +50,47 @@ class Node:
         self.visits = 0
         self.total = 0.0
         self.mate: int | None = None
-        self.mating_move: int | None = None  # when one is known without a child that shows it
+        self.mating_move: int | None = None  # if one is known that no child shows
         self.drawn = False
         self.open_moves = -1  # how many are not refuted; -1 before the network has seen it
 
     @property
     def expanded(self) -> bool:
-        """Does it know the network's view, so that moves can be chosen?"""
+        """Has the network evaluated it, so that moves can be chosen?"""
         return self.open_moves >= 0
 
     @property
     def end_value(self) -> float | None:
-        """What the mover gets when the game's result from here is known; else None."""
+        """The mover's result if the outcome is known from here on; else None."""
         if self.mate is not None:
             return 1.0 if self.mate > 0 else -1.0
         return 0.0 if self.drawn else None
 
-    def expand(self, priors: npt.NDArray[np.float32], value: float, less: float) -> None:
-        """Take the network's view; a move not yet tried is held to be worth so much less."""
+    def expand(self, priors: npt.NDArray[np.float32], value: float, fpu_reduction: float) -> None:
+        """Take the network's view; a move not yet tried has the position's value less this."""
         self.priors = priors
         self.value = value
-        self.pull = priors.copy()
-        self.worth = np.full(len(priors), value - less, dtype=np.float32)
+        self.u = priors.copy()
+        self.q = np.full(len(priors), value - fpu_reduction, dtype=np.float32)
         self.open_moves = len(priors)
 
     def choose(self, exploration: float) -> int:
-        """The number of the move with the greatest worth + exploration * pull (PUCT)."""
-        return int((self.worth + self.pull * (exploration * self.visits**0.5)).argmax())
+        """The number of the move with the greatest Q + exploration * sqrt(visits) * U (PUCT)."""
+        return int((self.q + self.u * (exploration * self.visits**0.5)).argmax())
 
     def start_visit(self, index: int) -> Node:
-        """Go to the child of a move; until the visit's value is known it counts as lost."""
+        """Go to a move's child; until the visit's value is known, it counts as a loss."""
         child = self.children.get(index)
         if child is None:
             child = self.children[index] = Node()
         child.visits += 1
         child.total -= 1.0
-        self.pull[index] = self.priors[index] / (1 + child.visits)
+        self.u[index] = self.priors[index] / (1 + child.visits)
         self._weigh(index, child)
         return child
 
     def end_visit(self, index: int, value: float) -> None:
-        """Count the value that a visit to a move's child had for the mover."""
+        """Add the value of a visit to a move's child, from the mover's side."""
         child = self.children[index]
         child.total += 1.0 + value
         self._weigh(index, child)
@@ -102,33 +102,33 @@ class Node:
         child = self.children[index]
         child.visits -= 1
         child.total += 1.0
-        self.pull[index] = self.priors[index] / (1 + child.visits)
+        self.u[index] = self.priors[index] / (1 + child.visits)
         if child.visits:
             self._weigh(index, child)
 
     def _weigh(self, index: int, child: Node) -> None:
-        if self.worth[index] != _REFUTED:
-            self.worth[index] = child.total / child.visits
+        if self.q[index] != _REFUTED:
+            self.q[index] = child.total / child.visits
 
     def _learn_mate(self, index: int, mate: int) -> None:
-        """A child is proven: one lost child wins, and when all are won this position is lost."""
+        """A child is proven: one lost child wins; if all children are won, this is lost."""
         if mate <= 0:
             if self.mate is None or self.mate <= 0 or 1 - mate < self.mate:
                 self.mate = 1 - mate
-        elif self.worth[index] != _REFUTED:
-            self.worth[index] = _REFUTED
+        elif self.q[index] != _REFUTED:
+            self.q[index] = _REFUTED
             self.open_moves -= 1
             if not self.open_moves and self.mate is None:
                 longest = max(child.mate or 0 for child in self.children.values())
                 self.mate = -(longest + 1)
 
     def best(self) -> int:
-        """The number of the move to play: a proven win, else the most visited that is not lost."""
+        """The number of the move to play: a proven win, or the most visited that does not lose."""
         return max(self.children, key=self._rank)
 
     def _rank(self, index: int) -> tuple[int, int, float]:
         child = self.children[index]
         if child.mate is None:
             return 1, child.visits, float(self.priors[index])
-        # Win as fast as can be, lose as slowly.
+        # Win as fast as possible, lose as slowly as possible.
         return (2, child.mate, 0.0) if child.mate <= 0 else (0, child.mate, 0.0)

@@ -1,8 +1,8 @@
-"""PUCT search: the network proposes moves and judges positions, the tree finds out where they lead.
+"""PUCT search: the network proposes moves and judges positions, the tree finds where they lead.
 
-As in AlphaZero, with three things more: many leaves (also of many games) are evaluated in one
-batch, with virtual losses to spread them; rsshogi looks for a mate in one at each leaf; and what is
-proven (a mate, a lost position) is carried up the tree and never searched again.
+As in AlphaZero, with three additions: many leaves (even of many games) are evaluated in one batch,
+spread by virtual losses; each leaf is checked for a mate in one; and what is proven (a mate, a lost
+position) is carried up the tree and never searched again.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ import numpy as np
 
 from keisei.search.limit import Limit
 from keisei.search.node import Node
-from keisei.search.score import Score
 from keisei.search.tree import Leaf, Tree, finish
 from keisei.shogi import Positions, features
-from keisei.shogi.actions import ACTION_OF_MOVE, move_to_usi
+from keisei.shogi.actions import ACTION_OF_MOVE, Side, move_to_usi
 from keisei.shogi.moving import move_pieces
 from keisei.shogi.rules import can_declare
 
@@ -29,14 +28,42 @@ if TYPE_CHECKING:  # PyTorch takes seconds to import, and the network comes from
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """What shapes the tree; two searches with the same settings and seed are the same."""
+    """What shapes the tree. Searches with the same settings and seed are identical."""
 
-    exploration: float = 1.5  # how much a move's prior counts against what was found
-    first_worth: float = 0.2  # a move not tried yet is worth this much less than its position
-    leaves: int = 16  # of one tree in one batch
+    exploration: float = 1.5  # c in PUCT: how much priors count against values
+    fpu_reduction: float = 0.2  # a move not tried yet has its position's value less this
+    leaves: int = 16  # per tree and batch
     noise: float = 0.0  # share of random noise in the root's priors (0.25 to vary self-play)
     noise_alpha: float = 0.15
     seed: int = 0
+
+
+@dataclass(frozen=True)
+class Score:
+    """How a position stands for one side: from -1 (lost) to 1 (won).
+
+    `mate` is the number of moves, of both sides, until a proven mate; negative if `side` is mated.
+
+    >>> Score("white", 0.5).seen_by("black")
+    Score(side='black', value=-0.5, mate=None)
+    >>> Score("white", 0.5).win_chance
+    0.75
+    """
+
+    side: Side
+    value: float
+    mate: int | None = None
+
+    def seen_by(self, side: Side) -> Score:
+        """The same score for a side."""
+        if side == self.side:
+            return self
+        return Score(side, -self.value, None if self.mate is None else -self.mate)
+
+    @property
+    def win_chance(self) -> float:
+        """From 0 to 1."""
+        return (1 + self.value) / 2
 
 
 @dataclass(frozen=True)
@@ -45,23 +72,13 @@ class Report:
 
     move: str  # USI
     score: Score  # of the player to move
-    line: list[str] = field(default_factory=list)  # what it expects, its own move first
+    line: list[str] = field(default_factory=list)  # the expected moves, its own first
     visits: int = 0  # of the position
     nodes: int = 0  # of these, since it was set up
 
 
 class Search:
-    """Searches any number of trees at once with one network.
-
-    >>> from keisei.config_schema import AppConfig
-    >>> from keisei.core.ppo_agent import PPOAgent
-    >>> from keisei.shogi import ShogiGame
-    >>> search = Search(PPOAgent(AppConfig(), "cpu").evaluate)
-    >>> tree = Tree(ShogiGame("4k4/9/4G4/9/9/9/9/9/4K4 b G 1"))
-    >>> search.run([tree], Limit(nodes=50))
-    >>> search.report(tree).line
-    ['G*5b']
-    """
+    """Searches any number of trees at once with one network."""
 
     def __init__(self, policy: Policy, settings: SearchSettings | None = None) -> None:
         self.settings = settings or SearchSettings()
@@ -91,7 +108,7 @@ class Search:
                 return
 
     def expand(self, trees: Sequence[Tree]) -> None:
-        """Let the network see the roots that it has not seen."""
+        """Have the network evaluate the roots that it has not seen yet."""
         self.evaluate(
             [leaf for tree in trees if not tree.root.expanded for leaf in tree.gather(1, 0)]
         )
@@ -107,10 +124,10 @@ class Search:
         visits = np.zeros(len(root.moves), dtype=np.float32)
         for index, child in root.children.items():
             visits[index] = child.visits
-        root.pull = root.priors / (1 + visits)
+        root.u = root.priors / (1 + visits)
 
     def evaluate(self, leaves: list[Leaf]) -> None:
-        """Show the leaves to the network, and end their visits with what it says."""
+        """Have the network evaluate the leaves, and finish their visits with its values."""
         if not leaves:
             return
         observations = _observe(leaves)
@@ -136,12 +153,12 @@ class Search:
             leaf.node.observation = observations[row].copy()
             leaf.node.actions = legal[row]
             leaf.node.expand(
-                priors[positions.segment(row)].copy(), value, self.settings.first_worth
+                priors[positions.segment(row)].copy(), value, self.settings.fpu_reduction
             )
             finish(leaf.path, value)
 
     def report(self, tree: Tree) -> Report:
-        """What is known of a tree that was searched; its position must have a legal move."""
+        """The result of a searched tree; its position must have a legal move."""
         root = tree.root
         line: list[str] = []
         node = root
@@ -162,13 +179,13 @@ def _root_value(root: Node) -> float:
     if root.end_value is not None:
         return root.end_value
     if not root.children:
-        return 0.0
+        return root.value if root.expanded else 0.0
     child = root.children[root.best()]
     return child.total / max(child.visits, 1)
 
 
 def _observe(leaves: list[Leaf]) -> features.Observations:
-    """The leaves' observations, made from their parents' by playing the last move."""
+    """The leaves' observations: their parents', with the last move played."""
     if not leaves[0].path:  # roots: they know theirs
         return np.stack([leaf.node.observation for leaf in leaves])
     parents = [leaf.path[-1] for leaf in leaves]

@@ -8,19 +8,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from keisei.search.limit import Limit
-from keisei.search.node import Node
-from keisei.search.score import Score
-from keisei.search.search import Report, Search, SearchSettings
+from keisei.search.search import Report, Score, Search, SearchSettings
 from keisei.search.tree import Tree
 from keisei.shogi import ShogiGame
-from keisei.shogi.actions import Turn
 
 if TYPE_CHECKING:  # PyTorch takes seconds to import, and the network comes from elsewhere
     from keisei.core.policy import Policy
 
 
 @dataclass(frozen=True)
-class Candidate:
+class RankedMove:
     """A move to consider: how likely the policy plays it, and what the search found."""
 
     move: str  # USI
@@ -85,7 +82,12 @@ class Thinker:
         return self.think_together({0: game}, limit)[0]
 
     def think_together(self, games: Mapping[int, ShogiGame], limit: Limit) -> list[Report]:
-        """Think about many games in the same batches; each keeps its number from move to move."""
+        """Think about many games, each with the number that it keeps from move to move.
+
+        They share batches, unless time is the limit: then each has the network for itself.
+        """
+        if limit.seconds is not None and len(games) > 1:
+            return [self.think_together({n: game}, limit)[0] for n, game in games.items()]
         search = self._timed if limit.timed else self._search
         trees = [self._tree(number, game) for number, game in games.items()]
         if self.most_nodes is not None:
@@ -102,34 +104,26 @@ class Thinker:
                 tree.rest()
 
     def _tree(self, number: int, game: ShogiGame) -> Tree:
-        tree = self._trees.get(number)
-        if tree is None:
-            tree = self._trees[number] = Tree(game)
+        if number in self._trees:
+            self._trees[number].set_position(game)
         else:
-            tree.set_position(game)
-        return tree
+            self._trees[number] = Tree(game)
+        return self._trees[number]
 
     def report(self) -> Report:
         """What is known of the game so far: for a limit's `stop`, while the search goes on."""
         return self._search.report(self._trees[0])
 
-    def candidates(self, count: int) -> list[Candidate]:
+    def ranked_moves(self, count: int) -> list[RankedMove]:
         """The moves to consider in the game that was last thought about, the best one first."""
         tree = self._trees[0]
         root, best = tree.root, self._search.report(tree)
-        ranked = []
+        found = []
         for index, prior in enumerate(root.priors.tolist()):
             move, child = tree.usi(root, index), root.children.get(index)
-            # A mate that was seen at once has no visits.
-            score = best.score if move == best.move else _score(tree.side, child)
-            rank = (move == best.move, child.visits if child else 0, prior)
-            ranked.append((rank, Candidate(move, prior, score)))
-        ranked.sort(key=lambda one: one[0], reverse=True)
-        return [candidate for _, candidate in ranked[:count]]
-
-
-def _score(side: Turn, child: Node | None) -> Score | None:
-    """What the side that can move to a child got from it, as far as it was visited."""
-    if child is None or not child.visits:
-        return None
-    return Score(side, child.total / child.visits if child.end_value is None else -child.end_value)
+            visits = child.visits if child else 0
+            score = Score(tree.side, max(float(root.q[index]), -1.0)) if visits else None
+            is_best = move == best.move
+            ranked = RankedMove(move, prior, best.score if is_best else score)
+            found.append(((is_best, visits, prior), ranked))
+        return [ranked for _, ranked in sorted(found, key=lambda one: one[0], reverse=True)[:count]]

@@ -1,4 +1,4 @@
-"""One game's search tree: finding the leaves that the network should see next."""
+"""One game's search tree: it finds the leaves that the network should evaluate next."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Path = list[tuple[Node, int]]
 
 @dataclass
 class Leaf:
-    """A position that the network should see: how it was reached, and what the board says."""
+    """A position for the network to evaluate: how it was reached, and what the board says."""
 
     node: Node
     path: Path
@@ -29,14 +29,14 @@ class Leaf:
 
 
 class Tree:
-    """The tree below the position of a game; it keeps what is still of use when moves are played.
+    """The tree below a game's position; when moves are played, it keeps what is still useful.
 
     >>> tree = Tree(ShogiGame())
     >>> [leaf.played for leaf in tree.gather(8, exploration=1.0)]  # at first, the root alone
     [0]
 
-    Its board belongs to the thread that set the position; without one (`rest`), the tree is
-    nothing but data, and another thread may go on with it.
+    Its board belongs to the thread that set the position. Without a board (`rest`) the tree is just
+    data, which another thread may continue.
     """
 
     def __init__(self, game: ShogiGame) -> None:
@@ -45,20 +45,21 @@ class Tree:
         self.set_position(game)
 
     def set_position(self, game: ShogiGame) -> None:
-        """Go to a game's position; if it is the old one or lies below it, that part is kept."""
+        """Go to a game's position; if it is the current one or below it, that part is kept."""
         start, moves, known = game.start_sfen, game.moves, len(self._moves)
         goes_on = (start, game.move_limit) == (self._start, self._move_limit)
         root = self._below(moves[known:]) if goes_on and moves[:known] == self._moves else None
         self._start, self._moves, self._move_limit = start, moves, game.move_limit
         self._played, self._bonus = len(moves), handicap_bonus(start)
         self._board, self.side = game.search_board(), game.turn
-        is_known = root is not None and root.expanded
-        self.root = root if root and is_known else self._new_root(game.observation())
+        if root is None or not root.expanded:
+            root = self._new_root(game.observation())
+        self.root = root
         self.kept_visits = self.root.visits
 
     @classmethod
     def of_game(cls, games: VectorShogi, row: int) -> Tree:
-        """The tree of a game that is played there, on its very board: until its next move."""
+        """The tree of one of these games, on its own board; valid until its next move."""
         tree = cls.__new__(cls)
         tree._move_limit = games.move_limit
         tree._played, tree._bonus = int(games.move_counts[row]), games.bonus_of(row)
@@ -100,10 +101,10 @@ class Tree:
         return int(np.flatnonzero(self.root.moves == self.root.mating_move)[0])
 
     def gather(self, count: int, exploration: float) -> list[Leaf]:
-        """Up to `count` visits from the root; the leaves that the network must see to end them.
+        """Start up to `count` visits; returns the leaves that the network must evaluate.
 
-        Visits that end where the game does are ended at once. It stops early when it comes to a
-        leaf that is already waiting.
+        Visits that reach the end of a game are finished at once. It stops early at a leaf that is
+        already waiting.
         """
         if not self.root.expanded:
             return [] if self.root.mate == 0 else [self._leaf(self.root, [])]
@@ -119,11 +120,11 @@ class Tree:
         return leaves
 
     def visit(self, index: int, exploration: float) -> list[Leaf]:
-        """One visit to a move of the root, which is expanded; the leaf to be seen, if any."""
+        """One visit to a move of an expanded root; returns the leaf to evaluate, if any."""
         return self._reach(*self._descend(exploration, index))
 
     def _reach(self, path: Path, node: Node) -> list[Leaf]:
-        """End a visit where the game's result is known; else here is the leaf."""
+        """Finish a visit if the game's result is known there; else return the leaf."""
         leaf = self._look(node, path) if node.end_value is None else None
         if leaf is not None:
             return [leaf]
@@ -147,7 +148,7 @@ class Tree:
         return path, node
 
     def _look(self, node: Node, path: Path) -> Leaf | None:
-        """Play the moves of the path and see whether the game is over; if not, here is the leaf."""
+        """Play the moves of the path; returns the leaf, unless the game is over there."""
         for parent, index in path:
             self._board.push(int(parent.moves[index]))
         leaf = self._read_board(node, path)
@@ -184,16 +185,16 @@ class Tree:
 
 
 def finish(path: Path, value: float) -> None:
-    """Count a leaf's value (for the player to move there) in all the moves that led to it."""
+    """Add a leaf's value (its mover's) to all the moves that led to it."""
     for parent, index in reversed(path):
         value = -value
         parent.end_visit(index, value)
-        if parent.mate is not None:  # what is proven counts more than what one visit found
+        if parent.mate is not None:  # a proof counts more than one visit
             value = 1.0 if parent.mate > 0 else -1.0
 
 
 def cancel(path: Path) -> None:
-    """Take back a visit that ended at a leaf which is already waiting."""
+    """Take back a visit that reached a leaf which is already waiting."""
     path[0][0].visits -= 1
     for parent, index in path:
         parent.cancel_visit(index)

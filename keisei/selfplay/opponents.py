@@ -1,4 +1,4 @@
-"""Whom the learner plays in a shard: itself, past checkpoints of its run, or random moves."""
+"""What the learner plays against in a shard: itself, past checkpoints, or random moves."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 
 from keisei.config_schema import AppConfig
-from keisei.core.learner import build_network
 from keisei.core.policy import Policy, evaluate, uniform
+from keisei.core.precision import acting_network
 from keisei.errors import KeiseiError
 from keisei.runs.checkpoint import CheckpointStore, load_checkpoint, step_of, trained_weights
 
@@ -41,7 +41,7 @@ def opponent_of_shard(config: AppConfig, index: int) -> OpponentKind | None:
 
 
 class Opponent:
-    """The opponent of one shard; a past one is drawn anew for every rollout."""
+    """The opponent of one shard; a past one is drawn for every rollout."""
 
     def __init__(self, config: AppConfig, index: int, checkpoints: Path | None) -> None:
         self._config = config
@@ -54,7 +54,7 @@ class Opponent:
         self._policy: Policy | None = None
 
     def policy(self, version: int) -> Policy | None:
-        """The opponent for a rollout by the weights of `version`; None: the learner itself."""
+        """The opponent for a rollout with the weights of `version`; None is the learner itself."""
         if self.kind == "random":
             return uniform
         return self._past(version) if self.kind == "past" and self._folder else None
@@ -69,7 +69,7 @@ class Opponent:
             path = paths[rng.integers(len(paths))]
             if path != self._loaded:
                 weights = trained_weights(load_checkpoint(path))
-                network = build_network(self._config.model)
+                network = acting_network(self._config)
                 network.load_state_dict(weights)
                 self._policy = partial(evaluate, network)
                 self._loaded = path
@@ -78,7 +78,7 @@ class Opponent:
         return self._policy
 
     def _to_draw_from(self) -> list[Path]:
-        """The checkpoints that the newest one names (in old runs, which name none, all).
+        """The checkpoints that the newest one names; all of them in old runs, which name none.
 
         Those of stops are not among them: a run that was stopped has the same opponents as one that
         was not.

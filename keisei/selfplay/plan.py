@@ -19,7 +19,7 @@ MAX_SAME_GAMES = 2  # failures in a row that a shard's games are to blame for
 
 
 class ParallelError(KeiseiError):
-    """The workers cannot go on; the message says why."""
+    """The workers cannot continue; the message says why."""
 
 
 @dataclass
@@ -34,10 +34,10 @@ class Tally:
 
 @dataclass(frozen=True)
 class UpdatePlan:
-    """What an update wants: at least so many steps, and so many ended games of each shard.
+    """What an update wants: a minimum of steps, and of finished games per shard.
 
-    In sync mode each shard has its share of the rollouts, whoever is quicker: so the same rollouts
-    are played wherever the shards are. In async mode everybody plays all the time.
+    In sync mode each shard plays its share of the rollouts, however fast it is, so the same
+    rollouts are played wherever the shards are. In async mode all shards play all the time.
 
     >>> plan = UpdatePlan(steps=500, rollout_steps=128)
     >>> plan.to_begin([0, 1], Tally())
@@ -53,7 +53,7 @@ class UpdatePlan:
 
     @classmethod
     def of(cls, parallel: ParallelConfig, steps: int | None = None) -> UpdatePlan:
-        """The plan of the settings' updates, or of one of so many steps."""
+        """The plan of an update with these settings, or with this many steps."""
         return cls(
             steps or parallel.update_steps,
             parallel.rollout_steps,
@@ -62,7 +62,7 @@ class UpdatePlan:
         )
 
     def to_begin(self, playing: Sequence[int], tally: Tally) -> list[int]:
-        """The shards among those that play which should begin another rollout now."""
+        """The shards, of those that play, that should begin another rollout now."""
         if self.mode == "async":
             return list(playing)
         have = tally.finished + tally.in_work
@@ -77,7 +77,7 @@ class UpdatePlan:
         return wanted
 
     def is_met(self, playing: Sequence[int], tally: Tally) -> bool:
-        """Is all there that the update wants?"""
+        """Is everything there that the update wants?"""
         if self.mode == "sync":
             return not self.to_begin(playing, tally) and not tally.in_work.total()
         return tally.steps >= self.steps and all(tally.games[i] >= self.games for i in playing)

@@ -10,9 +10,9 @@ An action is a move as its mover sees it: for White the board is turned by 180 d
 | 12,960 .. 13,526 | drops: `12,960 + piece * 81 + to`, pieces in order PLNSBRG |
 
 Squares are numbered as in rsshogi: `9 * file + rank`, 1a = 0, 1i = 8, 9i = 80; turning the board
-maps square s to 80 - s. A move that nobody's side is turned in is 16 bits (to: 7, from or dropped
-piece: 7, drop: 1, promotion: 1), as rsshogi packs it, so every conversion here is a look-up in a
-table of 65,536 entries.
+maps square s to 80 - s. A move on the board as it is has 16 bits (to: 7, from or dropped piece: 7,
+drop: 1, promotion: 1), which are rsshogi's, so every conversion is a look-up in a table of 65,536
+entries.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from rsshogi.core import Move
 
 from keisei.errors import KeiseiError
 
-Turn = Literal["black", "white"]
+Side = Literal["black", "white"]
+SIDES: tuple[Side, Side] = ("black", "white")  # by their numbers in observations and tables
 IntArray = npt.NDArray[np.integer]
 
 SQUARES = 81
@@ -57,7 +58,7 @@ FROM_SQUARE, TO_SQUARE, PROMOTE, DROP_PIECE = (a.astype(np.int64) for a in _desc
 
 
 def _move_bits() -> npt.NDArray[np.uint16]:
-    """rsshogi's 16-bit move for [turn, action]; turn 0 is Black, 1 is White."""
+    """rsshogi's 16-bit move for [side, action]; side 0 is Black, 1 is White."""
     is_drop = DROP_PIECE > 0
     tables = []
     for turned in (False, True):
@@ -69,8 +70,13 @@ def _move_bits() -> npt.NDArray[np.uint16]:
 
 MOVE_OF_ACTION = _move_bits()
 ACTION_OF_MOVE = np.full((2, 1 << 16), -1, dtype=np.int16)
-for _turn in range(2):
-    ACTION_OF_MOVE[_turn, MOVE_OF_ACTION[_turn]] = np.arange(NUM_ACTIONS)
+for _side in range(2):
+    ACTION_OF_MOVE[_side, MOVE_OF_ACTION[_side]] = np.arange(NUM_ACTIONS)
+
+
+def other_side(side: Side) -> Side:
+    """The opponent's side."""
+    return "white" if side == "black" else "black"
 
 
 class IllegalActionError(KeiseiError, ValueError):
@@ -107,8 +113,8 @@ def game_to_usi(start_sfen: str, actions: IntArray) -> list[str]:
     >>> game_to_usi("4k4/9/9/9/9/9/9/9/4K4 w - 1", np.array([7126, 7126]))
     ['5a5b', '5i5h']
     """
-    whites = (np.arange(len(actions)) + (start_sfen.split()[1] == "w")) % 2
-    return [move_to_usi(move) for move in MOVE_OF_ACTION[whites, actions].tolist()]
+    sides = (np.arange(len(actions)) + (start_sfen.split()[1] == "w")) % 2
+    return [move_to_usi(move) for move in MOVE_OF_ACTION[sides, actions].tolist()]
 
 
 class PolicyOutputMapper:
@@ -122,37 +128,37 @@ class PolicyOutputMapper:
     '3c3d'
     """
 
-    def action_to_usi(self, action: int, turn: Turn) -> str:
-        """The USI move that `action` means for the player of colour `turn`."""
-        return self.action_to_move(action, turn).to_usi()
+    def action_to_usi(self, action: int, side: Side) -> str:
+        """The USI move that `action` means for a side."""
+        return self.action_to_move(action, side).to_usi()
 
-    def usi_to_action(self, usi: str, turn: Turn) -> int:
-        """The action number of a USI move that the player of colour `turn` makes."""
-        return self.move_to_action(read_usi(usi), turn)
+    def usi_to_action(self, usi: str, side: Side) -> int:
+        """The action number of a USI move that a side makes."""
+        return self.move_to_action(read_usi(usi), side)
 
-    def action_to_move(self, action: int, turn: Turn) -> Move:
-        """The rsshogi move that `action` means for the player of colour `turn`."""
+    def action_to_move(self, action: int, side: Side) -> Move:
+        """The rsshogi move that `action` means for a side."""
         if not 0 <= action < NUM_ACTIONS:
             raise IllegalActionError(f"action {action} is outside 0 to {NUM_ACTIONS - 1}")
-        return Move(int(MOVE_OF_ACTION[_index(turn), action]))
+        return Move(int(MOVE_OF_ACTION[_index(side), action]))
 
-    def move_to_action(self, move: Move, turn: Turn) -> int:
-        """The action number of an rsshogi move that the player of colour `turn` makes."""
-        action = int(ACTION_OF_MOVE[_index(turn), int(move)])
+    def move_to_action(self, move: Move, side: Side) -> int:
+        """The action number of an rsshogi move that a side makes."""
+        action = int(ACTION_OF_MOVE[_index(side), int(move)])
         if action < 0:
             raise IllegalActionError(f"{move.to_usi()!r} is not a move of a piece")
         return action
 
-    def actions_to_moves(self, actions: IntArray, whites: IntArray) -> npt.NDArray[np.uint16]:
-        """16-bit moves of many actions; `whites` is 1 where White moves (arrays broadcast)."""
-        return MOVE_OF_ACTION[whites, actions]
+    def actions_to_moves(self, actions: IntArray, sides: IntArray) -> npt.NDArray[np.uint16]:
+        """16-bit moves of many actions; `sides` are 0 (Black) or 1 (White), and broadcast."""
+        return MOVE_OF_ACTION[sides, actions]
 
-    def moves_to_actions(self, moves: IntArray, whites: IntArray) -> npt.NDArray[np.int16]:
+    def moves_to_actions(self, moves: IntArray, sides: IntArray) -> npt.NDArray[np.int16]:
         """Action numbers of many 16-bit moves (-1 for anything that is not a move of a piece)."""
-        return ACTION_OF_MOVE[whites, moves]
+        return ACTION_OF_MOVE[sides, moves]
 
 
-def _index(turn: Turn) -> int:
-    if turn not in ("black", "white"):
-        raise ValueError(f'turn is {turn!r}; it must be "black" or "white"')
-    return int(turn == "white")
+def _index(side: Side) -> int:
+    if side not in SIDES:
+        raise ValueError(f'side is {side!r}; it must be "black" or "white"')
+    return SIDES.index(side)

@@ -7,7 +7,7 @@ import re
 from rich.style import Style
 from rich.text import Text
 
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import Side
 from keisei.shogi.shogi_game import ShogiGame
 
 # Every kanji is two columns wide, as are "・" and the full-width digits: so each square is three.
@@ -17,7 +17,7 @@ _FILES = "９８７６５４３２１"
 _RANKS = "一二三四五六七八九"
 _LETTERS = "abcdefghi"  # the ranks in USI and western notation
 _COUNTS = ("", "", *"二三四五六七八九", "十", *(f"十{digit}" for digit in "一二三四五六七八"))
-_SIGNS: dict[Turn, str] = {"black": "☗", "white": "☖"}
+_SIGNS: dict[Side, str] = {"black": "☗", "white": "☖"}
 
 
 def board_text(game: ShogiGame) -> Text:
@@ -52,7 +52,7 @@ def _square(square: str, last: bool) -> tuple[str, Style]:
     return mark + kanji, Style(color=color, dim=square == " ", reverse=last)
 
 
-def _hand(game: ShogiGame, side: Turn, hands: str) -> Text:
+def _hand(game: ShogiGame, side: Side, hands: str) -> Text:
     held = [
         _PIECES[piece.upper()] + _COUNTS[int(count or 1)]
         for count, piece in re.findall(r"(\d*)([A-Za-z])", hands)

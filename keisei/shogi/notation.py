@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from rsshogi.core import Board, Move
 
-from keisei.shogi.actions import Turn, read_usi
-from keisei.shogi.rules import new_board
+from keisei.shogi.actions import Side, read_usi
+from keisei.shogi.rules import new_board, side_to_move
 
 _PROMOTION_ZONE = {True: "abc", False: "ghi"}  # the far three ranks, by whether Black moves
 
@@ -21,33 +21,21 @@ class MoveName(NamedTuple):
     japanese: str
 
 
-class Step(NamedTuple):
-    """A position of a game, and the move that was played in it; None in the last one."""
-
-    sfen: str
-    turn: Turn
-    in_check: bool
-    move: MoveName | None
-
-
-def steps(start_sfen: str, moves: Iterable[str]) -> Iterator[Step]:
-    """A game of legal USI moves, position by position.
+def steps(
+    start_sfen: str, moves: Iterable[str]
+) -> Iterator[tuple[str, Side, bool, MoveName | None]]:
+    """Each position of a game of legal USI moves: SFEN, side to move, check, and the move made.
 
     >>> from keisei.shogi.rules import START_SFEN
-    >>> [step.move.japanese if step.move else None for step in steps(START_SFEN, ["7g7f", "3c3d"])]
+    >>> [move.japanese if move else None for *_, move in steps(START_SFEN, ["7g7f", "3c3d"])]
     ['▲７六歩', '△３四歩', None]
     """
     board = new_board(start_sfen)
-    for usi in moves:
-        move = read_usi(usi)
-        yield _step(board, move_name(board, move))
-        board.apply_move(move)
-    yield _step(board, None)
-
-
-def _step(board: Board, move: MoveName | None) -> Step:
-    turn: Turn = "black" if board.turn.is_black() else "white"
-    return Step(board.to_sfen(), turn, board.is_in_check(), move)
+    for usi in (*moves, None):
+        name = move_name(board, read_usi(usi)) if usi else None
+        yield board.to_sfen(), side_to_move(board), board.is_in_check(), name
+        if usi:
+            board.apply_move(read_usi(usi))
 
 
 def move_name(board: Board, move: Move) -> MoveName:

@@ -25,7 +25,7 @@ from rsshogi.record import GameResult, MoveEntry, Record, RecordMetadata, Specia
 
 from keisei.errors import KeiseiError
 from keisei.files import replace_file
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import Side
 from keisei.shogi.ki2_moves import has_moves, ki2_moves
 from keisei.shogi.rules import START_SFEN, Outcome, Reason, new_board
 from keisei.shogi.shogi_game import ShogiGame
@@ -178,7 +178,7 @@ def _with_ending(record: GameRecord, terminal: SpecialMoveEntry | None) -> GameR
     if terminal is None or terminal.kind in ("INTERRUPT", "UNKNOWN"):
         return replace(record, outcome=by_rules)
     result, kind = terminal.result, terminal.kind
-    winner: Turn | None = (
+    winner: Side | None = (
         "black" if result.is_black_win() else "white" if result.is_white_win() else None
     )
     if by_rules and by_rules.winner == winner:

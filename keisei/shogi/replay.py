@@ -8,11 +8,11 @@ from pathlib import Path
 from rich.console import Console, Group
 from rich.text import Text
 
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import Side
 from keisei.shogi.board_text import board_text
 from keisei.shogi.records import GameRecord, RecordError, read_record
 
-_SIGNS: dict[Turn, str] = {"black": "☗", "white": "☖"}
+_SIGNS: dict[Side, str] = {"black": "☗", "white": "☖"}
 
 
 def run_replay(

@@ -12,7 +12,7 @@ from rsshogi.initial_positions import InitialPosition
 from rsshogi.types import RepetitionState
 
 from keisei.errors import KeiseiError
-from keisei.shogi.actions import SQUARES, Turn
+from keisei.shogi.actions import SQUARES, Side, other_side
 from keisei.shogi.features import IN_CHECK, OWN_HAND, SIDE, Observations
 
 Reason = Literal[
@@ -40,7 +40,7 @@ HANDICAPS: dict[str, str] = {
 class Outcome:
     """How a game ended. `winner` is None when it was drawn."""
 
-    winner: Turn | None
+    winner: Side | None
     reason: Reason
 
     def __str__(self) -> str:
@@ -128,6 +128,11 @@ def handicap_bonus(sfen: str) -> int:
 _HANDICAP_FIELDS = frozenset(sfen.rpartition(" ")[0] for sfen in HANDICAPS.values())
 
 
+def side_to_move(board: Board) -> Side:
+    """Whose turn it is."""
+    return "black" if board.turn.is_black() else "white"
+
+
 def repetitions(board: Board) -> int:
     """How often the position, hands and mover included, stood before in its game (at most 3)."""
     if not board.is_repetition(1):
@@ -147,8 +152,8 @@ def judge(
     Mate comes first: a mate on the last allowed move wins. The limit comes before declaration,
     because a player declares instead of making a move.
     """
-    mover: Turn = "black" if board.turn.is_black() else "white"
-    other: Turn = "white" if mover == "black" else "black"
+    mover = side_to_move(board)
+    other = other_side(mover)
     if not can_move:
         return Outcome(other, "checkmate" if board.is_in_check() else "no legal move")
     repetition = board.repetition_state()

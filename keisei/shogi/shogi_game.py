@@ -16,7 +16,8 @@ from keisei.shogi.actions import (
     SQUARES,
     IllegalActionError,
     PolicyOutputMapper,
-    Turn,
+    Side,
+    other_side,
     read_usi,
 )
 from keisei.shogi.notation import MoveName, move_name
@@ -29,6 +30,7 @@ from keisei.shogi.rules import (
     judge,
     new_board,
     repetitions,
+    side_to_move,
 )
 from keisei.shogi.search_board import SearchBoard
 
@@ -96,9 +98,9 @@ class ShogiGame:
     # -- what is seen ------------------------------------------------------------------------
 
     @property
-    def turn(self) -> Turn:
+    def turn(self) -> Side:
         """The side to move: "black" (sente) or "white" (gote)."""
-        return "black" if self._board.turn.is_black() else "white"
+        return side_to_move(self._board)
 
     @property
     def moves(self) -> list[str]:
@@ -218,8 +220,7 @@ class ShogiGame:
         """The player to move gives up."""
         if self.outcome:
             raise IllegalActionError(f"resignation after the end of the game ({self.outcome})")
-        other: Turn = "white" if self.turn == "black" else "black"
-        self.outcome = Outcome(other, "resignation")
+        self.outcome = Outcome(other_side(self.turn), "resignation")
 
     def undo(self) -> None:
         """Take back the last move, or the resignation."""

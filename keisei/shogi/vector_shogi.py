@@ -17,10 +17,12 @@ from keisei.shogi.actions import (
     ACTION_OF_MOVE,
     MOVE_OF_ACTION,
     NUM_ACTIONS,
+    SIDES,
     IllegalActionError,
     IntArray,
-    Turn,
+    Side,
     game_to_usi,
+    other_side,
 )
 from keisei.shogi.moving import move_pieces
 from keisei.shogi.positions import Positions
@@ -48,7 +50,7 @@ class FinishedGame:
     outcome: Outcome
     start_sfen: str
     actions: npt.NDArray[np.int16]
-    last_mover: Turn
+    last_mover: Side
 
     @property
     def length(self) -> int:
@@ -261,7 +263,7 @@ class VectorShogi:
 
     def _finish(self, row: int, outcome: Outcome) -> FinishedGame:
         actions = self._history[row, : self.move_counts[row]].copy()
-        mover: Turn = "black" if self.observations[row, features.SIDE] else "white"
+        mover = other_side(SIDES[self.observations[row, features.SIDE]])
         return FinishedGame(row, outcome, self.start_sfens[self._starts[row]], actions, mover)
 
     def _start_game(self, row: int) -> None:

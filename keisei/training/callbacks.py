@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keisei.evaluation.match import MatchGame, MatchResult
-from keisei.runs.metrics import MetricsStore, TensorBoardWriter
+from keisei.evaluation.match import MatchResult
+from keisei.runs.metrics import MetricsStore
+from keisei.runs.tensorboard import TensorBoardWriter
 from keisei.shogi import FinishedGame
 from keisei.shogi.records import GameRecord, write_record
 from keisei.training.parallel.statistics import worker_rows
@@ -24,7 +25,7 @@ class Callback:
     """Override the moments that matter; the others do nothing."""
 
     def on_start(self, trainer: Trainer) -> None:
-        """The run begins or goes on."""
+        """The run starts or resumes."""
 
     def on_update(self, trainer: Trainer, finished: Sequence[FinishedGame]) -> None:
         """An update is done; `finished` are the games that ended in it."""
@@ -34,6 +35,9 @@ class Callback:
 
     def on_checkpoint(self, trainer: Trainer, path: Path, seconds: float) -> None:
         """A checkpoint is safely on the disk."""
+
+    def on_stretch(self, trainer: Trainer, changes: dict[str, Any]) -> None:
+        """A stretch with other settings begins."""
 
     def on_stop(self, trainer: Trainer) -> None:
         """The run was asked to stop, and its state is saved."""
@@ -45,8 +49,14 @@ class Callback:
         """The very last moment, whatever happened."""
 
 
+def describe_changes(trainer: Trainer, changes: dict[str, Any]) -> str:
+    """What a stretch changes, in a line."""
+    new = ", ".join(f"{name}={value}" for name, value in changes.items())
+    return f"from step {trainer.progress.steps:,} on: {new}"
+
+
 class RecordMetrics(Callback):
-    """Keeps the numbers in the run's SQLite file and, if wanted, for TensorBoard."""
+    """Stores the metrics in the run's SQLite file and, if configured, for TensorBoard."""
 
     def __init__(self) -> None:
         self._open_files = contextlib.ExitStack()
@@ -57,13 +67,11 @@ class RecordMetrics(Callback):
         self.store.truncate_after(step)  # what a lost update wrote would stand there twice
         self.store.log_event("info", f"started at step {step}")
         self.store.set_meta("total_timesteps", str(trainer.progress.total_timesteps))
-        self.tensorboard = (
-            TensorBoardWriter(trainer.run.tensorboard_dir, step or None)
-            if trainer.config.logging.tensorboard
-            else None
-        )
-        if self.tensorboard:
-            self._open_files.callback(self.tensorboard.close)
+        self._writers = [self.store.log]
+        if trainer.config.logging.tensorboard:
+            tensorboard = TensorBoardWriter(trainer.run.tensorboard_dir, step or None)
+            self._open_files.callback(tensorboard.close)
+            self._writers.append(tensorboard.log)
 
     def on_update(self, trainer: Trainer, finished: Sequence[FinishedGame]) -> None:
         self._log(trainer, trainer.progress.metrics)
@@ -72,17 +80,8 @@ class RecordMetrics(Callback):
         saved = list(finished)[: trainer.config.logging.games_per_update]
         for number, end in enumerate(saved, start=1):
             # Not `end.game`: every shard has a game of that number, and it may end twice.
-            file = save_game(trainer, end, f"{trainer.progress.steps:012d}-{number:03d}.kif")
-            self.store.log_game(
-                trainer.progress.steps,
-                kind="self-play",
-                black="self",
-                white="self",
-                winner=end.outcome.winner,
-                reason=end.outcome.reason,
-                length=end.length,
-                file=file.name,
-            )
+            record = GameRecord.from_finished(end)
+            self._save_game(trainer, "self-play", record, f"{number:03d}.kif")
 
     def on_evaluation(self, trainer: Trainer, results: Sequence[MatchResult]) -> None:
         for result in results:
@@ -96,27 +95,30 @@ class RecordMetrics(Callback):
             )
             self.store.log_event("info", f"step {trainer.progress.steps}: {result}")
             for game in result.games[: trainer.config.logging.games_per_evaluation]:
-                self._save_match_game(trainer, result, game)
+                # UTF-8: the run's name is in it, which may be written in any script.
+                name = f"{result.second}-{game.number:03d}.kifu"
+                self._save_game(trainer, "evaluation", result.record(game), name)
 
-    def _save_match_game(self, trainer: Trainer, result: MatchResult, game: MatchGame) -> None:
-        record = result.record(game)
-        step = trainer.progress.steps
-        # UTF-8: the run's name is in it, which may be written in any script.
-        path = trainer.run.games_dir / f"{step:012d}-{result.second}-{game.number:03d}.kifu"
+    def _save_game(self, trainer: Trainer, kind: str, record: GameRecord, name: str) -> None:
+        step, end = trainer.progress.steps, record.outcome
+        path = trainer.run.games_dir / f"{step:012d}-{name}"
         write_record(record, path)
         self.store.log_game(
             step,
-            kind="evaluation",
-            black=record.black,
-            white=record.white,
-            winner=game.outcome.winner if game.outcome else None,
-            reason=game.outcome.reason if game.outcome else "failure",
-            length=len(game.moves),
+            kind=kind,
+            black=record.black or "self",
+            white=record.white or "self",
+            winner=end.winner if end else None,
+            reason=end.reason if end else "failure",
+            length=len(record.moves),
             file=path.name,
         )
 
     def on_checkpoint(self, trainer: Trainer, path: Path, seconds: float) -> None:
         self.store.log_event("info", f"saved {path.name} in {seconds:.2f} s")
+
+    def on_stretch(self, trainer: Trainer, changes: dict[str, Any]) -> None:
+        self.store.log_event("info", describe_changes(trainer, changes))
 
     def on_stop(self, trainer: Trainer) -> None:
         self.store.log_event("info", "stopped on request")
@@ -128,27 +130,19 @@ class RecordMetrics(Callback):
         self._open_files.close()
 
     def _log(self, trainer: Trainer, values: dict[str, float]) -> None:
-        self.store.log(trainer.progress.steps, values)
-        if self.tensorboard:
-            self.tensorboard.log(trainer.progress.steps, values)
-
-
-def save_game(trainer: Trainer, end: FinishedGame, name: str) -> Path:
-    """Write a game of the run as KIF into its folder of games."""
-    path = trainer.run.games_dir / name
-    write_record(GameRecord.from_finished(end), path)
-    return path
+        for write in self._writers:
+            write(trainer.progress.steps, values)
 
 
 class Wandb(Callback):
-    """Logs to Weights & Biases. Its absence or failure is said once and never stops the run."""
+    """Logs to Weights & Biases. If it is missing or fails, one warning says so; the run goes on."""
 
     def __init__(self) -> None:
         self._run: Any = None
 
     def on_start(self, trainer: Trainer) -> None:
         settings = trainer.config.wandb
-        try:
+        with self._never_failing():
             import wandb
 
             self._run = wandb.init(
@@ -158,10 +152,6 @@ class Wandb(Callback):
                 dir=str(trainer.run.folder),
                 config=trainer.config.model_dump(mode="json"),
             )
-        except ImportError:
-            log.warning("wandb is enabled but not installed: pip install wandb")
-        except Exception as error:
-            self._give_up(error)
 
     def on_update(self, trainer: Trainer, finished: Sequence[FinishedGame]) -> None:
         self._log(trainer, trainer.progress.metrics)
@@ -170,19 +160,21 @@ class Wandb(Callback):
         self._log(trainer, {f"wins against {r.second}": r.win_rate for r in results})
 
     def on_close(self, trainer: Trainer) -> None:
-        if self._run:
-            try:
+        with self._never_failing():
+            if self._run:
                 self._run.finish()
-            except Exception as error:
-                self._give_up(error)
 
     def _log(self, trainer: Trainer, values: dict[str, float]) -> None:
-        if self._run:
-            try:
+        with self._never_failing():
+            if self._run:
                 self._run.log(values, step=trainer.progress.steps)
-            except Exception as error:
-                self._give_up(error)
 
-    def _give_up(self, error: Exception) -> None:
-        log.warning("Weights & Biases failed and is off from here: %s", error)
-        self._run = None
+    @contextlib.contextmanager
+    def _never_failing(self) -> Iterator[None]:
+        try:
+            yield
+        except ImportError:
+            log.warning("wandb is enabled but not installed: pip install wandb")
+        except Exception as error:
+            log.warning("Weights & Biases failed and is off from here: %s", error)
+            self._run = None

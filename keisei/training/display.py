@@ -27,16 +27,17 @@ from keisei.runs.metrics import MetricsError, MetricsReader
 from keisei.runs.quiet_output import QuietOutput
 from keisei.shogi import FinishedGame
 from keisei.shogi.board_text import board_text
-from keisei.training.callbacks import Callback
-from keisei.training.live_panels import LEARNING, Shares, View, clock, draw, number, percent
+from keisei.training.callbacks import Callback, describe_changes
+from keisei.training.live_panels import LEARNING, Shares, Snapshot, clock, draw, number, percent
 from keisei.training.trainer import Trainer
 
 USUAL = Path(LoggingConfig().runs_dir)  # where commands look for a run by its name
+_LOSSES = {"policy": "policy_loss", "value": "value_loss", "entropy": "entropy", "kl": "kl"}
 HISTORY = 200  # points of a sparkline that are kept: more than a terminal has columns
 
 
 def make_display(config: DisplayConfig) -> Callback:
-    """The live view if it is wanted and can be drawn, else plain lines."""
+    """The live view if configured and possible, else plain lines."""
     drawable = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     if config.live == "always" or (config.live == "auto" and drawable):
         return LiveView(config.refresh_per_second)
@@ -44,7 +45,7 @@ def make_display(config: DisplayConfig) -> Callback:
 
 
 class Display(Callback):
-    """What both kinds of display know of a run."""
+    """What both kinds of display know about a run."""
 
     def __init__(self) -> None:
         self.output = QuietOutput(sys.stdout)
@@ -68,7 +69,7 @@ class Display(Callback):
         self.saved = path
 
     def summary(self, trainer: Trainer) -> list[tuple[str, str]]:
-        """What to know of a run that is over."""
+        """What to know about a run that is over."""
         progress, run = trainer.progress, trainer.run
         rate = progress.steps / progress.seconds if progress.seconds else math.nan
         return [
@@ -87,7 +88,7 @@ class Display(Callback):
         ]
 
     def farewell(self, trainer: Trainer) -> str:
-        """What to tell who stopped the run."""
+        """What to say when the run was stopped."""
         # The update that was cut short may have been counted: what was saved is what holds.
         steps = int(self.saved.stem.rpartition("_")[2]) if self.saved else trainer.progress.steps
         return (
@@ -125,10 +126,7 @@ class PlainLines(Display):
             f"{progress.games:,} games",
             f"decided {percent(now.get('decided'))}",
             f"length {number(now.get('game_length'))}",
-            f"policy {number(now.get('policy_loss'))}",
-            f"value {number(now.get('value_loss'))}",
-            f"entropy {number(now.get('entropy'))}",
-            f"kl {number(now.get('kl'))}",
+            *(f"{name} {number(now.get(metric))}" for name, metric in _LOSSES.items()),
             f"clip {percent(now.get('clip_fraction'))}",
         ]
         parts += [
@@ -146,6 +144,9 @@ class PlainLines(Display):
     def on_checkpoint(self, trainer: Trainer, path: Path, seconds: float) -> None:
         super().on_checkpoint(trainer, path, seconds)
         self._say(f"checkpoint {path.name} saved in {seconds:.2f} s")
+
+    def on_stretch(self, trainer: Trainer, changes: dict[str, Any]) -> None:
+        self._say(describe_changes(trainer, changes))
 
     def on_stop(self, trainer: Trainer) -> None:
         self._say(self.farewell(trainer))
@@ -210,6 +211,9 @@ class LiveView(Display):
         # Not wrapped by us: a command that is copied from the terminal must be in one piece.
         self.console.print(Text(self.farewell(trainer)), soft_wrap=True)
 
+    def on_stretch(self, trainer: Trainer, changes: dict[str, Any]) -> None:
+        self.console.print(Text(describe_changes(trainer, changes)))  # above the view
+
     def on_end(self, trainer: Trainer) -> None:
         self._leave("finished")
         title = Text(f"{trainer.run.name} has finished", "bold")
@@ -226,7 +230,7 @@ class LiveView(Display):
         self._leave()
 
     def _leave(self, phase: str = "broken off") -> None:
-        """Leave the last view standing, and the terminal as it was."""
+        """Keep the last view on the screen, and restore the terminal."""
         self._phase = self._phase or phase
         live, self._live = self._live, None
         if live:
@@ -236,22 +240,22 @@ class LiveView(Display):
             live.stop()
 
     def _divert_logging(self) -> None:
-        """Let what is logged to the terminal appear above the view, not across it."""
+        """Show log messages above the view, not across it."""
         for handler in logging.getLogger().handlers:
             if isinstance(handler, logging.StreamHandler) and _is_terminal(handler.stream):
                 self._diverted.append((handler, handler.stream))
                 handler.setStream(sys.stderr)  # rich's now
 
     def _view(self) -> RenderableType:
-        """The view of now; of a moment ago, if the training thread was changing what is shown."""
+        """The current view; the last one, if the training thread was changing what is shown."""
         with contextlib.suppress(Exception):
             self._last_view = draw(self._look(), *self.console.size)
         return self._last_view
 
-    def _look(self) -> View:
+    def _look(self) -> Snapshot:
         progress = self._trainer.progress
         self._read_board()
-        return View(
+        return Snapshot(
             name=self._trainer.run.name,
             phase=self._phase or ("evaluating" if self._evaluates() else "training"),
             progress=progress,
@@ -269,14 +273,14 @@ class LiveView(Display):
         return last is None or progress.steps - last >= interval or progress.finished
 
     def _read_board(self) -> None:
-        """Look at the first game. It is read while it may be played: then the last look stays."""
+        """Look at the first game; if it is being played right now, keep the last look."""
         with contextlib.suppress(Exception):
             game = self._trainer.current_game()
             self._board, self._move = board_text(game), len(game.moves)
 
 
 def _name(trainer: Trainer) -> str:
-    """What commands call the run: its name, or its folder if it is in another one than usual."""
+    """What commands call the run: its name, or its folder if that is not in the usual one."""
     folder = trainer.run.folder
     return shlex.quote(folder.name if folder.parent == USUAL else str(folder))
 
@@ -289,7 +293,7 @@ def _command() -> str:
 
 
 def _past(metrics: Path, *names: str) -> list[list[float]]:
-    """What earlier sessions of the run have measured under these names."""
+    """The values of these metrics from earlier sessions of the run."""
     try:
         with MetricsReader(metrics) as reader:
             return [[value for _, value in reader.series(name)] for name in names]

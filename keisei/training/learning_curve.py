@@ -37,17 +37,14 @@ class LearningCurve(Callback):
     def on_evaluation(self, trainer: Trainer, results: Sequence[MatchResult]) -> None:
         # Before the first update there is nothing to see; after the last one `on_end` draws it.
         if trainer.progress.updates and not trainer.progress.finished:
-            self._draw(trainer)
+            self.on_end(trainer)
 
     def on_stop(self, trainer: Trainer) -> None:
-        self._draw(trainer)
+        self.on_end(trainer)
 
     def on_end(self, trainer: Trainer) -> None:
-        self._draw(trainer)
-
-    def _draw(self, trainer: Trainer) -> None:
         try:
-            # A reader of its own: nobody says that the writer is still, or already, open.
+            # Its own reader: the writer may not be open yet, or not any more.
             with MetricsReader(trainer.run.metrics_path) as reader:
                 path, name = trainer.run.learning_curve_path, trainer.run.name
                 draw_learning_curve(reader, path, name, _ladder(trainer.run))
@@ -158,7 +155,7 @@ def _pair(axes: Any, reader: MetricsReader, title: str, left: str, right: str) -
 
 
 def _line(axes: Any, series: Sequence[tuple[int, float]], color: str) -> bool:
-    """The values pale and their moving mean strong; whether there was anything to draw."""
+    """Draw the values pale and their moving mean strong; was there anything to draw?"""
     steps = np.array([step for step, _ in series])
     values = np.array([value for _, value in series], dtype=np.float64)
     if not np.isfinite(values).any():
@@ -184,7 +181,7 @@ def _moving_mean(values: npt.NDArray[np.float64], window: int) -> npt.NDArray[np
 
 
 def _scale(axes: Any, name: str) -> None:
-    """The range in which the metric means something, whatever its outliers."""
+    """Limit the axis to the range where the metric means something."""
     low, high = axes.get_ylim()
     if name == "decided":
         axes.set_ylim(0, 1)
@@ -196,14 +193,14 @@ def _scale(axes: Any, name: str) -> None:
 
 
 def _frame(axes: Any, title: str, show_steps: bool = True, unit: str = "steps") -> None:
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import EngFormatter, MaxNLocator
 
     axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
     axes.grid(color="#e4e4e4", lw=0.8)
     axes.set_axisbelow(True)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, labelsize=9, labelbottom=show_steps)
-    axes.xaxis.set_major_formatter(lambda step, _: _short(step))
+    axes.xaxis.set_major_formatter(EngFormatter(sep="") if unit == "steps" else "{x:.4g}")
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=unit == "steps"))
     if show_steps:
         axes.set_xlabel(unit, fontsize=9)
@@ -211,15 +208,3 @@ def _frame(axes: Any, title: str, show_steps: bool = True, unit: str = "steps") 
 
 def _say_empty(axes: Any) -> None:
     axes.text(0.5, 0.5, "nothing yet", transform=axes.transAxes, ha="center", color="#999999")
-
-
-def _short(step: float) -> str:
-    """A number of steps in few characters.
-
-    >>> _short(1500), _short(250_000), _short(1_200_000), _short(0)
-    ('1.5k', '250k', '1.2M', '0')
-    """
-    for size, unit in ((1_000_000, "M"), (1_000, "k")):
-        if abs(step) >= size:
-            return f"{step / size:.4g}{unit}"
-    return f"{step:.4g}"

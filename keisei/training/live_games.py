@@ -1,7 +1,7 @@
-"""A few games of a run as they are being played: their moves, and what the network thought.
+"""A few games of a run as they are played: their moves, and the network's values.
 
-It follows the first games of the first shards through the rollouts that the learner gets, in plain
-Python over a few columns: some microseconds a move, and only for these games.
+It follows the first games of the first shards through the learner's rollouts, in plain Python over
+a few columns: a few microseconds per move, and only for these games.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WATCHED = 4  # games
 
 @dataclass
 class _Game:
-    start: str | None = None  # None: it was joined in the middle, and how it began is not known
+    start: str | None = None  # None: joined in the middle, so its start is not known
     moves: list[str] = field(default_factory=list)
     values: list[tuple[int, float]] = field(default_factory=list)  # (moves so far, Black's value)
 
@@ -29,8 +29,8 @@ class _Game:
 class LiveGames:
     """Follows `WATCHED` games, spread over the shards.
 
-    A game is known from its first move on, or from the state that its shard went on with. After a
-    gap (rollouts that were too old to learn from are dropped) it waits for the next game.
+    A game is known from its first move, or from the state that its shard continued. After a gap
+    (rollouts that are too old to learn from are dropped) it waits for the next game.
     """
 
     def __init__(self, start_sfens: Sequence[str], shards: int) -> None:
@@ -41,7 +41,7 @@ class LiveGames:
         self._games = {(n % shards, n // shards): _Game() for n in range(WATCHED)}
 
     def go_on(self, states: Sequence[dict[str, Any]]) -> None:
-        """Begin with the games that the shards go on with."""
+        """Start with the games that the shards continue."""
         for (shard, row), game in self._games.items():
             state = states[shard]
             if has_games(state) and row < len(state["move_counts"]):
@@ -49,18 +49,18 @@ class LiveGames:
                 game.values = []
 
     def follow(self, shard: int, rollout: Rollout) -> None:
-        """See what happened in a shard's newest rollout."""
+        """Follow a shard's newest rollout."""
         for (index, row), game in self._games.items():
             if index == shard and row < rollout.actions.shape[1]:
                 self._follow(game, rollout, row)
 
     def _follow(self, game: _Game, rollout: Rollout, row: int) -> None:
         seen = rollout.observations[:, row]
-        whites = seen[:, features.SIDE]
+        sides = seen[:, features.SIDE]
         low, high = seen[:, features.MOVE_COUNT :].astype(int).T
         played = low + 256 * high
-        bits = MOVE_OF_ACTION[whites, rollout.actions[:, row]].tolist()
-        values = (rollout.values[:, row] * (1 - 2.0 * whites)).tolist()
+        bits = MOVE_OF_ACTION[sides, rollout.actions[:, row]].tolist()
+        values = (rollout.values[:, row] * (1 - 2.0 * sides)).tolist()
         for t, (count, move, value) in enumerate(zip(played.tolist(), bits, values, strict=True)):
             if count == 0:
                 game.start, game.moves = self._start_of.get(_key(seen[t])), []

@@ -1,4 +1,4 @@
-"""The live view's panels: pictures of numbers, drawn to fit the terminal. `LiveView` shows them."""
+"""The live view's panels, drawn to fit the terminal. `LiveView` shows them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _LABEL = "bright_black"
 
 
 @dataclass
-class View:
-    """What there is to show."""
+class Snapshot:
+    """What there is to show of a run at one moment."""
 
     name: str
     phase: str
@@ -46,55 +46,50 @@ class View:
     move: int = 0  # of the board's game
 
 
-def draw(view: View, width: int, height: int) -> RenderableType:
+def draw(run: Snapshot, width: int, height: int) -> RenderableType:
     """The whole view for a terminal of this size; what does not fit is left out."""
     width = min(width, MAX_WIDTH)
     # A view as high as the terminal would scroll at the slightest disturbance. The last line stays
     # empty: there the cursor waits, and a Ctrl-C that is echoed at the end of a full line wraps.
     room = height - 2
-    rows: list[RenderableType] = [progress_panel(view, width)]
-    below = 2 + max(len(view.against), 1)
+    rows: list[RenderableType] = [progress_panel(run, width)]
+    below = 2 + max(len(run.against), 1)
     left = room - TOP_HEIGHT - below
     if left >= 0:
-        rows += [row for row, _ in middle_rows(view, width, left)]
-        rows.append(opponents_panel(view, width, below))
+        rows += middle_rows(run, width, left)
+        rows.append(opponents_panel(run, width, below))
     return Group(*rows, Text())
 
 
-def middle_rows(view: View, width: int, room: int) -> list[tuple[RenderableType, int]]:
+def middle_rows(run: Snapshot, width: int, room: int) -> list[RenderableType]:
     """Self-play, learning and the board: side by side as far as the width goes."""
-    with_board = view.board is not None and room >= BOARD_HEIGHT
+    with_board = run.board is not None and room >= BOARD_HEIGHT
     rest = width - BOARD_WIDTH
     if with_board and rest >= 96:
         left = rest // 2
-        return [
-            _row(
-                BOARD_HEIGHT,
-                self_play_panel(view, left, BOARD_HEIGHT),
-                learning_panel(view, rest - left, BOARD_HEIGHT),
-                board_panel(view, BOARD_WIDTH),
-            )
-        ]
+        panels = (
+            self_play_panel(run, left, BOARD_HEIGHT),
+            learning_panel(run, rest - left, BOARD_HEIGHT),
+        )
+        return [_row(*panels, board_panel(run, BOARD_WIDTH))]
     if with_board and rest >= 58:
-        stacked = Group(self_play_panel(view, rest, 8), learning_panel(view, rest, 8))
-        return [_row(BOARD_HEIGHT, stacked, board_panel(view, BOARD_WIDTH))]
-    rows: list[tuple[RenderableType, int]] = []
+        stacked = Group(self_play_panel(run, rest, 8), learning_panel(run, rest, 8))
+        return [_row(stacked, board_panel(run, BOARD_WIDTH))]
+    rows: list[RenderableType] = []
     if width >= 70 and room >= 8:
         left = width // 2
-        panels = self_play_panel(view, left, 8), learning_panel(view, width - left, 8)
-        rows = [_row(8, *panels)]
+        rows = [_row(self_play_panel(run, left, 8), learning_panel(run, width - left, 8))]
     elif width < 70:
-        for panel in (self_play_panel, learning_panel):
-            if room >= 8 * (len(rows) + 1):
-                rows.append((panel(view, width, 8), 8))
-    if with_board and width >= BOARD_WIDTH and room - sum(h for _, h in rows) >= BOARD_HEIGHT:
-        rows.insert(0, (Align.center(board_panel(view, BOARD_WIDTH)), BOARD_HEIGHT))
+        both = self_play_panel(run, width, 8), learning_panel(run, width, 8)
+        rows += both[: room // 8]
+    if with_board and width >= BOARD_WIDTH and room - 8 * len(rows) >= BOARD_HEIGHT:
+        rows.insert(0, Align.center(board_panel(run, BOARD_WIDTH)))
     return rows
 
 
-def progress_panel(view: View, width: int) -> Panel:
+def progress_panel(run: Snapshot, width: int) -> Panel:
     """How far the run is, how fast, and how long it takes."""
-    progress, now = view.progress, view.progress.metrics
+    progress, now = run.progress, run.progress.metrics
     inner = width - 4
     share = f" {progress.fraction:6.1%}"
     bar = line_bar([(progress.fraction, "cyan")], inner - len(share)).append(share, "bold")
@@ -103,21 +98,21 @@ def progress_panel(view: View, width: int) -> Panel:
         facts.add_column(ratio=1, no_wrap=True)
     facts.add_row(
         Text.assemble((f"{progress.steps:,}", "bold"), f" / {progress.total_timesteps:,} steps"),
-        _fact("elapsed", clock(view.elapsed)),
-        _fact("left", clock(view.left)),
+        _fact("elapsed", clock(run.elapsed)),
+        _fact("left", clock(run.left)),
     )
     facts.add_row(
         Text.assemble((number(now.get("steps_per_s")), "bold"), " steps/s"),
         _fact("collecting", f"{number(now.get('collect_steps_per_s'))}/s"),
         _fact("learning", f"{number(now.get('learn_steps_per_s'))}/s"),
     )
-    title = Text.assemble(("形勢 keisei", "bold cyan"), f"  {view.name}  ", (view.phase, _LABEL))
+    title = Text.assemble(("形勢 keisei", "bold cyan"), f"  {run.name}  ", (run.phase, _LABEL))
     return _panel(title, Group(bar, facts), width, TOP_HEIGHT)
 
 
-def self_play_panel(view: View, width: int, height: int) -> Panel:
-    """What the games that the agent plays against itself are like."""
-    progress, now = view.progress, view.progress.metrics
+def self_play_panel(run: Snapshot, width: int, height: int) -> Panel:
+    """Statistics of the games of self-play."""
+    progress, now = run.progress, run.progress.metrics
     games = _fact("games", f"{progress.games:,}")
     kind = Text.assemble(
         _fact("decided", percent(now.get("decided"))),
@@ -151,27 +146,27 @@ def _reason(why: str, share: float, width: int) -> Text:
     return Text.assemble((label, _LABEL), bar, number)
 
 
-def learning_panel(view: View, width: int, height: int) -> Panel:
+def learning_panel(run: Snapshot, width: int, height: int) -> Panel:
     """The numbers of PPO, each with its past."""
-    now = view.progress.metrics
+    now = run.progress.metrics
     label_width = max(map(len, LEARNING.values())) + 1
     lines = []
     for name, label in LEARNING.items():
         value = f"{number(now.get(name)):>8}  "
-        past = sparkline(view.history.get(name, ()), width - 4 - label_width - len(value))
+        past = sparkline(run.history.get(name, ()), width - 4 - label_width - len(value))
         lines.append(Text.assemble((f"{label:<{label_width}}", _LABEL), value, (past, "cyan")))
         if height >= 2 + 2 * len(LEARNING):
             lines.append(Text())
     return _panel("learning", Group(*lines), width, height)
 
 
-def opponents_panel(view: View, width: int, height: int) -> Panel:
+def opponents_panel(run: Snapshot, width: int, height: int) -> Panel:
     """Wins, draws and losses of the newest evaluation, and how the wins grew."""
     table = Table.grid(padding=(0, 2, 0, 0))
     for _ in range(4):
         table.add_column(no_wrap=True)
     bar_width = max((width - 46) // 2, 4)
-    for name, past in view.against.items():
+    for name, past in run.against.items():
         if not past:
             table.add_row(name, Text("no match yet", _LABEL))
             continue
@@ -190,11 +185,11 @@ def opponents_panel(view: View, width: int, height: int) -> Panel:
     return _panel("against", table, width, height)
 
 
-def board_panel(view: View, width: int) -> Panel:
+def board_panel(run: Snapshot, width: int) -> Panel:
     """One of the games that are played now."""
-    board = (view.board or Text()).copy()
+    board = (run.board or Text()).copy()
     board.no_wrap, board.overflow = True, "ellipsis"
-    return _panel(f"a game now, move {view.move}", Align.center(board), width, BOARD_HEIGHT)
+    return _panel(f"a game now, move {run.move}", Align.center(board), width, BOARD_HEIGHT)
 
 
 # -- pieces ----------------------------------------------------------------------------------
@@ -278,7 +273,7 @@ def _panel(title: str | Text, body: RenderableType, width: int, height: int) -> 
     )
 
 
-def _row(height: int, *panels: RenderableType) -> tuple[RenderableType, int]:
+def _row(*panels: RenderableType) -> RenderableType:
     grid = Table.grid()
     grid.add_row(*panels)
-    return grid, height
+    return grid

@@ -62,16 +62,11 @@ class Progress:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything, as plain data."""
-        plain = dict(vars(self))
-        plain["reasons"] = dict(self.reasons)
-        plain["recent_lengths"] = list(self.recent_lengths)
-        plain["recent_decided"] = list(self.recent_decided)
-        plain["past_opponents"] = list(self.past_opponents)
-        plain["metrics"] = dict(self.metrics)
-        return plain
+        lists = {name: list(v) for name, v in vars(self).items() if isinstance(v, deque)}
+        return {**vars(self), **lists, "reasons": dict(self.reasons)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a `state_dict()`; the goal stays the one of now."""
+        """Continue from a `state_dict()`; the goal stays as it is now."""
         for name in {one.name for one in fields(self)} & state.keys() - {"total_timesteps"}:
             now, value = getattr(self, name), state[name]
             # A number must be one: what is wrong is noticed now rather than in the middle of a run.

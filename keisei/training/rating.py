@@ -23,7 +23,7 @@ _TIMEOUT = 10.0  # seconds to tell it what to do, and to see it end
 
 
 class RateCheckpoints(Callback):
-    """Has a process rate the run until it ends; if that fails, training goes on without it."""
+    """Lets a process rate the run while it trains; if that fails, training goes on without it."""
 
     def __init__(self) -> None:
         self._process: Forked | None = None

@@ -50,18 +50,23 @@ class Trainer:
         callbacks: Sequence[Callback] = (),
         trace: Trace | None = None,
     ) -> None:
-        self.config = config
+        self.settings = config  # of all stretches; `config` has those of now
         self.run = run
         self.callbacks = list(callbacks)
         self.trace = trace or Trace(None)
-        self.agent = make_learner(config)
         self.progress = Progress(config.training.total_timesteps)
         self.checkpoints = CheckpointStore(run.checkpoints_dir, config.training.keep_checkpoints)
         self.rollouts: list[Rollout] = []  # collected, and not yet learned from
         shards = config.training.parallel.num_workers
         self.live_games = LiveGames(config.env.start_sfens(), shards)
         self.manager: BaseManager
+        self._set_up(0)
         self._play_here([{}] * shards)
+
+    def _set_up(self, steps: int) -> None:
+        """Take the settings that hold at a step, and a learner by them."""
+        self.config = self.settings.at(steps)
+        self.agent = make_learner(self.config)
 
     # -- collecting --------------------------------------------------------------------------
 
@@ -73,7 +78,7 @@ class Trainer:
         self.manager.start_workers(shards, acting)
 
     def start_workers(self) -> None:
-        """Have the shards played as the settings want it, if that can be done."""
+        """Have the shards played as configured, if possible."""
         if self.manager.is_running:
             return
         shards, acting = self.manager.shard_states(), self.manager.acting_state()
@@ -84,7 +89,7 @@ class Trainer:
             self._give_up_workers(error, shards)
 
     def stop_workers(self) -> None:
-        """Stop the workers, if there are any; their games can be gone on with."""
+        """Stop the workers, if there are any; their games can be continued."""
         self.manager.shutdown()
         self._play_here(self.manager.shard_states(), self.manager.acting_state())
 
@@ -111,7 +116,7 @@ class Trainer:
         self._play_here(shards, self.manager.acting_state())
 
     def current_game(self) -> ShogiGame:
-        """One of the games in play, made for the thread that asks."""
+        """One of the games in play, as a copy for the calling thread."""
         starts, state = self.config.env.start_sfens(), self.manager.shard_states()[0]
         start, moves = moves_in_state(state, starts) if has_games(state) else (starts[0], [])
         return ShogiGame.from_moves(start, moves, move_limit=self.config.env.move_limit)
@@ -121,7 +126,8 @@ class Trainer:
     def learn(self) -> Metrics:
         """Learn from the rollouts, and let go of them."""
         with self.trace.span("learn"):
-            metrics = self.agent.update(self.rollouts, self.progress.fraction)
+            share = self.settings.share_of_stretch(self.progress.steps)
+            metrics = self.agent.update(self.rollouts, share)
         self.rollouts = []
         return metrics
 
@@ -156,38 +162,49 @@ class Trainer:
         The seeds follow from the step alone, and nothing of the run's random state is used: a run
         is the same whether it is evaluated or not.
         """
-        seed = self.config.env.seed * 1_000_003 + self.progress.steps
+        env, evaluation = self.config.env, self.config.evaluation
+        seed = env.seed * 1_000_003 + self.progress.steps
         results = []
-        for name in self.config.evaluation.opponents:
-            me = PolicyPlayer(
-                self.agent.evaluate_average, self.run.name, seed, self.config.evaluation.temperature
-            )
-            opponent = OPPONENTS[name](seed + 1)
-            results.append(
-                play_match(me, opponent, games, seed=seed, move_limit=self.config.env.move_limit)
-            )
+        policy = self.agent.evaluate_average
+        for name in evaluation.opponents:
+            me = PolicyPlayer(policy, self.run.name, seed, evaluation.temperature)
+            other = OPPONENTS[name](seed + 1)
+            results.append(play_match(me, other, games, seed=seed, move_limit=env.move_limit))
         return results
+
+    def enter_stretch(self, before: int) -> dict[str, Any]:
+        """Go on by the settings of the stretch that began since step `before`, if one did."""
+        begun = [
+            one for one in self.settings.stretches if before < one.begin <= self.progress.steps
+        ]
+        if begun:
+            workers = self.manager.is_running
+            self.load_state_dict(self.state_dict())
+            if workers:
+                self.start_workers()
+        return {name: value for one in begun for name, value in one.change.items()}
 
     # -- stop and go on ------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the run's future depends on; a copy that later changes do not touch."""
+        """Everything that the run needs to continue exactly, as a copy."""
         return copy.deepcopy(
             {
                 "agent": self.agent.state_dict(),
                 "shards": self.manager.shard_states(),
                 "acting": self.manager.acting_state(),
                 "progress": self.progress.state_dict(),
-                "config": to_yaml(self.config),
+                "config": to_yaml(self.settings),
             }
         )
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()` of a run with the same network and shards."""
-        check_settings(self.config, state)
+        check_settings(self.settings, state)
         shards = state["shards"]
-        self.agent.load_state_dict(state["agent"])
         self.manager.shutdown()
+        self._set_up(state["progress"]["steps"])
+        self.agent.load_state_dict(state["agent"])
         self._play_here(shards, state.get("acting"))
         self.live_games.go_on(shards)
         self.progress.load_state_dict(state["progress"])

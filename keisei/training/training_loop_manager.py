@@ -31,9 +31,9 @@ class TrainingLoopManager:
         self._boundary: dict[str, Any] = {}
 
     def run(self) -> bool:
-        """Train; returns whether the run got to its end."""
+        """Train; returns whether the run finished."""
         with self.trainer.run.lock(), Stopper() as stopper:
-            self.trainer.run.change_config(to_yaml(self.trainer.config))
+            self.trainer.run.change_config(to_yaml(self.trainer.settings))
             try:
                 self._each("on_start")
                 self.trainer.start_workers()
@@ -53,25 +53,28 @@ class TrainingLoopManager:
 
     def _train(self, stopper: Stopper) -> None:
         trainer, progress = self.trainer, self.trainer.progress
-        settings = trainer.config
         progress.last_match_done = False  # a finished run may have been given more to play
         self._boundary = trainer.state_dict()
         while not progress.finished:
             # Due by what was done last, not by `step % interval`, which update borders may never
             # meet. At the start of a resumed run, what the stop cut short is made up for.
-            if self._due(progress.last_evaluation, settings.evaluation.interval):
-                self._evaluate(stopper, settings.evaluation.games)
+            evaluation = trainer.config.evaluation
+            if self._due(progress.last_evaluation, evaluation.interval):
+                self._evaluate(stopper, evaluation.games)
             if stopper.wants_workers:
                 stopper.wants_workers = False
                 trainer.start_workers()
+            before = progress.steps
             with stopper.interruptible():
                 finished = trainer.update()
             self._boundary = trainer.state_dict()
             self._each("on_update", finished)
-            if self._due(progress.last_checkpoint, settings.training.checkpoint_interval):
+            if self._due(progress.last_checkpoint, trainer.config.training.checkpoint_interval):
                 self._save()
-        if settings.evaluation.final_games:
-            self._evaluate(stopper, settings.evaluation.final_games)
+            if changes := trainer.enter_stretch(before):
+                self._each("on_stretch", changes)
+        if trainer.config.evaluation.final_games:
+            self._evaluate(stopper, trainer.config.evaluation.final_games)
         progress.last_match_done = True
         self._save()
         self._each("on_end")
@@ -92,9 +95,9 @@ class TrainingLoopManager:
         self._each("on_checkpoint", path, time.perf_counter() - start)
 
     def _write(self) -> Path:
-        """Save the state. A stop changes neither when that is due next nor who past opponents are.
+        """Save the state. A stop changes neither when the next save is due nor the past opponents:
 
-        So its checkpoint is none of them, and pushes none of them out.
+        its checkpoint is not one of them, and pushes none of them out.
         """
         progress, store = self.trainer.progress, self.trainer.checkpoints
         settings = self.trainer.config.training
@@ -110,7 +113,7 @@ class TrainingLoopManager:
             return store.save(progress.steps, self._boundary)
 
     def _rescue(self, error: Exception) -> None:
-        """Save the state from before an error, if there is one that is worth it and can be saved.
+        """Save the state from before an error, if there is one that is good and can be saved.
 
         Just before a network diverges it is hardly sound: there the checkpoints before are better.
         """

@@ -1,4 +1,4 @@
-"""Driving any USI engine: as its own process, with a limit to every wait."""
+"""Driving any USI engine as a process of its own, with a timeout for every wait."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Lines = queue.Queue[str | None]
 
 
 class EngineError(KeiseiError):
-    """An engine that cannot be started, died or fell silent; the message names it."""
+    """An engine cannot be started, died or stopped answering; the message names it."""
 
 
 class UsiClient:
-    """One engine process. It is started by `start` and, after it died, by `restart`.
+    """One engine process: `start` starts it, and `restart` starts it again after it died.
 
     ::
 
@@ -47,8 +47,8 @@ class UsiClient:
         self._options = dict(options or {})
         self._start_timeout = start_timeout
         self._move_timeout = move_timeout
-        self.identity = self.name  # until it has said it
-        # The newest lines before the one that was last waited for.
+        self.identity = self.name  # until the engine says what it is called
+        # The newest lines that came before the one last waited for.
         self.passed: deque[str] = deque(maxlen=MOST_LINES)
         self._process: subprocess.Popen[str] | None = None
         self._lines: Lines = queue.Queue(MOST_LINES)
@@ -63,7 +63,7 @@ class UsiClient:
         self.send("usinewgame")
 
     def launch(self) -> None:
-        """Start the process and hear what it calls itself."""
+        """Start the process and ask for its name."""
         try:
             self._process = subprocess.Popen(
                 self.command,
@@ -89,7 +89,7 @@ class UsiClient:
         self.identity = said[0].strip() if said else self.name
 
     def restart(self) -> None:
-        """End the process, however it is, and start another."""
+        """End the process, whatever state it is in, and start another."""
         self.close()
         self.start()
 
@@ -104,7 +104,7 @@ class UsiClient:
             raise EngineError(f"the engine {self.name} died before {line[:40]!r}") from None
 
     def wait_for(self, word: str, timeout: float) -> str:
-        """The next line that begins with `word`; what comes before it is kept in `passed`."""
+        """Return the next line that begins with `word`; lines before it are kept in `passed`."""
         self.passed.clear()
         end = time.monotonic() + timeout
         while True:
@@ -118,30 +118,30 @@ class UsiClient:
                     f"the engine {self.name} did not say {word!r} within {timeout:g} s"
                 )
             if line is None:
-                raise EngineError(f"the engine {self.name} ended instead of saying {word!r}")
+                raise EngineError(f"the engine {self.name} exited instead of saying {word!r}")
             if line.split()[:1] == [word]:
                 return line
             self.passed.append(line)
 
     def start_thinking(self, position: Position, go: str) -> None:
-        """Ask for a move; `go` is what USI's command says after that word."""
+        """Ask for a move; `go` holds the arguments of USI's `go` command."""
         self.send(str(position))
         self.send(f"go {go}")
 
     def answer(self) -> str:
-        """The move that the engine found after `start_thinking`: USI, "resign" or "win"."""
+        """The move found after `start_thinking`: a USI move, "resign" or "win"."""
         words = self.wait_for("bestmove", self._move_timeout).split()
         if len(words) < 2:
             raise EngineError(f"the engine {self.name} said 'bestmove' without a move")
         return words[1]
 
     def best_move(self, position: Position, go: str) -> str:
-        """Ask, and wait for the answer."""
+        """Ask for a move and wait for it."""
         self.start_thinking(position, go)
         return self.answer()
 
     def close(self) -> None:
-        """End the process; kindly at first."""
+        """End the process: ask it to quit, then kill it."""
         process, self._process = self._process, None
         if process is None:
             return

@@ -1,8 +1,8 @@
 """Keisei as a USI engine.
 
-The main thread thinks, because a board belongs to its thread; another one only reads the input
-into a queue, which the search looks at after every batch. So `stop` is answered within a batch.
-PyTorch is imported by `isready`, not before: a GUI waits only seconds for `usiok`.
+The main thread thinks, because a board belongs to its thread. A second thread reads the input into
+a queue, which the search checks after every batch, so `stop` takes effect within a batch.
+PyTorch is imported at `isready`: a GUI waits only a few seconds for `usiok`.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ Lines = queue.SimpleQueue[str | None]  # None: the input has ended
 
 
 class Engine:
-    """Answers USI commands; `run` does so until `quit` or the end of the input."""
+    """Answers USI commands until `quit` or the end of the input."""
 
     def __init__(self, lines: Lines, write: Write, model: str = "", nodes: int = 0) -> None:
         self._lines = lines
         self._write = write
         self._options = engine_options(model, nodes)
         self._thinker: Thinker | None = None
-        self._loaded = ("", 0)  # model and threads that the thinker was asked for with
+        self._loaded = ("", 0)  # the model and threads that the thinker was loaded for
         self._game: ShogiGame | None = ShogiGame(move_limit=None)
-        self._one_king = False  # the last position was refused because it is a problem of mate
-        self._ahead: list[str | None] = []  # lines that came while thinking and must wait
+        self._one_king = False  # the last position was a mate problem with one king, and refused
+        self._ahead: list[str | None] = []  # lines that arrived while thinking
         self._quit = False
         self._commands: dict[str, Callable[[list[str]], None]] = {
             "usi": self._usi,
@@ -49,14 +49,14 @@ class Engine:
             "usinewgame": self._usinewgame,
             "position": self._set_position,
             "go": self._go,
-            "stop": self._nothing,  # when no search is running there is nothing to stop
+            "stop": self._nothing,  # no search is running
             "ponderhit": self._nothing,
             "gameover": self._nothing,
             "quit": self._end,
         }
 
     def run(self) -> None:
-        """Answer until the end."""
+        """Answer commands until the end."""
         while not self._quit:
             line = self._ahead.pop(0) if self._ahead else self._lines.get()
             if line is None:
@@ -64,7 +64,7 @@ class Engine:
             self._obey(line)
 
     def _obey(self, line: str) -> None:
-        """Do what a line says; a line that cannot be obeyed is named and changes nothing."""
+        """Carry out a line; one that is wrong is reported and changes nothing."""
         words = line.split()
         if not words:
             return
@@ -94,7 +94,7 @@ class Engine:
         self._write("readyok")
 
     def _load(self) -> Thinker:
-        """The thinker with the network of the options; loaded when it is another than before."""
+        """The thinker with the network that the options name; loaded again when that changes."""
         wanted = self._options.text("Model"), self._options.number("Threads")
         if self._thinker is None or self._loaded != wanted:
             try:
@@ -103,7 +103,7 @@ class Engine:
                 if self._thinker is None:
                     raise EngineStartError(str(error)) from error
                 self._say(f"the model stays as it was: {error}")
-            self._loaded = wanted  # also what failed: say it once
+            self._loaded = wanted  # even if it failed: report it once
         return self._thinker
 
     def _setoption(self, words: list[str]) -> None:
@@ -115,7 +115,7 @@ class Engine:
             self._thinker.forget()
 
     def _set_position(self, words: list[str]) -> None:
-        # After a position that cannot be read, no move would be right.
+        # After a position that cannot be read, any move would be wrong.
         self._game, self._one_king = None, False
         position = read_position(words)
         try:
@@ -141,13 +141,13 @@ class Engine:
             self._write(f"bestmove {answer or 'resign'}")
 
     def _answer(self, go: Go) -> str | None:
-        """What to answer; None when there is nothing to say, but a GUI waits all the same."""
+        """The answer to a `go`; None if there is none, but the GUI still needs a line."""
         if self._game is None:
             self._say("no position to think about: the last one could not be read")
             return "notimplemented" if self._one_king and go.mate is not None else None
         try:
             return self._think(self._game, go)
-        except (EngineStartError, BrokenPipeError):  # no engine, or no listener
+        except (EngineStartError, BrokenPipeError):  # no engine, or nobody listening
             raise
         except Exception as error:
             position = Position(self._game.start_sfen, tuple(self._game.moves))
@@ -160,7 +160,7 @@ class Engine:
         if at_once is None:
             return think(self._load(), game, go, self._options, self._hear, self._write)
         if go.infinite or go.ponder:
-            self._say(f"there is nothing to search; the answer will be {at_once}")
+            self._say(f"nothing to search; the answer will be {at_once}")
             self._wait_for_stop()
         return at_once
 
@@ -174,11 +174,11 @@ class Engine:
     # -- while thinking --------------------------------------------------------------------------
 
     def _hear(self, wait: bool) -> str | None:
-        """What came in while thinking: "stop", "ponderhit", "next" (other work waits) or None."""
+        """What arrived while thinking: "stop", "ponderhit", "next" (other work waits) or None."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self._ahead.append(self._lines.get(block=wait and not self._ahead))
-        behind_go = False  # what stands behind another `go` is meant for that one
+        behind_go = False  # what follows another `go` is meant for that one
         for line in list(self._ahead):
             words = (line or "").split()
             behind_go = behind_go or words[:1] == ["go"]
@@ -192,7 +192,7 @@ class Engine:
                 return "stop"
             elif line is not None and (not words or words[0] not in self._commands):
                 self._ahead.remove(line)
-                self._obey(line)  # says that it is unknown
+                self._obey(line)  # reports that it is unknown
         return "next" if self._ahead else None
 
     def _wait_for_stop(self) -> None:
@@ -201,14 +201,14 @@ class Engine:
 
 
 class EngineStartError(KeiseiError):
-    """The engine cannot play at all, for example because no network can be loaded."""
+    """The engine cannot play at all, for example because no network could be loaded."""
 
 
 def run_engine(model: str, nodes: int) -> None:
-    """Be a USI engine on standard input and output."""
+    """Run a USI engine on standard input and output."""
     lines: Lines = queue.SimpleQueue()
     threading.Thread(target=_read, args=(lines,), daemon=True).start()
-    # The tree has no cycles, and looking for some in it would take tenths of a second.
+    # The tree has no reference cycles, and searching it for some would take tenths of a second.
     gc.disable()
     Engine(lines, _write_line, model, nodes).run()
 

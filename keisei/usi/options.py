@@ -10,7 +10,7 @@ from keisei.usi.protocol import UsiError
 
 @dataclass
 class Option:
-    """One option: `check`, `spin` (a whole number between two) or `filename`."""
+    """One option: a `check`, a `spin` (an integer within limits) or a `filename`."""
 
     name: str
     kind: str
@@ -19,7 +19,7 @@ class Option:
     most: int = 0
 
     def declare(self) -> str:
-        """The line that tells a GUI of it.
+        """The line that declares it to a GUI.
 
         >>> Option("USI_Hash", "spin", 256, 16, 4096).declare()
         'option name USI_Hash type spin default 256 min 16 max 4096'
@@ -29,7 +29,7 @@ class Option:
         return f"option name {self.name} type {self.kind} default {text}{limits}"
 
     def set(self, text: str) -> None:
-        """Take a value from a GUI."""
+        """Set the value from a GUI's text."""
         if self.kind == "check":
             if text not in ("true", "false"):
                 raise UsiError(f"{self.name} must be true or false, not {text[:20]!r}")
@@ -45,23 +45,23 @@ class Option:
 
 
 class Options:
-    """All options by name, in any case of letters."""
+    """All options by name; upper and lower case are the same."""
 
     def __init__(self, options: Sequence[Option]) -> None:
         self._options = {option.name.lower(): option for option in options}
 
     def declare(self) -> list[str]:
-        """The lines that tell a GUI of them."""
+        """The lines that declare them to a GUI."""
         return [option.declare() for option in self._options.values()]
 
     def set(self, name: str, text: str) -> None:
-        """Set one; an unknown name is refused."""
+        """Set one option; an unknown name is an error."""
         if name.lower() not in self._options:
-            raise UsiError(f"there is no option {name[:40]!r}")
+            raise UsiError(f"unknown option {name[:40]!r}")
         self._options[name.lower()].set(text)
 
     def number(self, name: str) -> int:
-        """The value of a spin, or 0 and 1 for a check."""
+        """The value of a spin, or 0 or 1 for a check."""
         return int(self._options[name.lower()].value)
 
     def text(self, name: str) -> str:
@@ -70,15 +70,15 @@ class Options:
 
 
 def engine_options(model: str, nodes: int) -> Options:
-    """What the engine offers."""
+    """The engine's options."""
     return Options(
         [
             Option("USI_Hash", "spin", 1024, 16, 65536),  # MB for the tree
-            Option("USI_Ponder", "check", False),  # name the move to ponder on
+            Option("USI_Ponder", "check", False),  # say which move to ponder on
             Option("Model", "filename", model),
-            Option("Nodes", "spin", nodes, 0, 10**9),  # 0: as many as time allows
+            Option("Nodes", "spin", nodes, 0, 10**9),  # 0: as many as the time allows
             Option("Threads", "spin", 1, 1, 256),
             Option("MoveOverhead", "spin", 200, 0, 10_000),  # ms lost between GUI and engine
-            Option("Resign", "spin", 0, 0, 50),  # give up below this chance to win, in percent
+            Option("Resign", "spin", 0, 0, 50),  # resign below this chance to win, in percent
         ]
     )

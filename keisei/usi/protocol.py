@@ -1,4 +1,4 @@
-"""What USI's lines mean. Nothing here needs a network: an engine must answer before it has one."""
+"""Reading USI's commands. Nothing here needs a network: an engine must answer before it has one."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keisei.errors import KeiseiError
-from keisei.search import Clock, Limit
-from keisei.shogi.actions import Turn
+from keisei.search import Limit
+from keisei.shogi.actions import Side
 from keisei.shogi.rules import START_SFEN
 
 UNLIMITED_NODES = 800  # for a `go` without any limit
 
 
 class UsiError(KeiseiError, ValueError):
-    """A line that is not USI, or that asks for what cannot be; the message names it."""
+    """A line that is not USI, or that asks for something impossible; the message names it."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """A game so far: where it started and what was played."""
+    """A game so far: its start position and moves."""
 
     start_sfen: str = START_SFEN
     moves: tuple[str, ...] = ()
@@ -68,22 +68,22 @@ class Go:
 
     @property
     def has_clock(self) -> bool:
-        """Does it say anything about time?"""
+        """Does it mention time?"""
         clocks = (self.btime, self.wtime, self.movetime)
         return bool(self.byoyomi or self.binc or self.winc) or any(t is not None for t in clocks)
 
     @property
     def by_nodes_alone(self) -> bool:
-        """Does time play no part in when it ends? Then the same is found every time."""
+        """Is the search limited by nodes alone? Then it finds the same every time."""
         return not (self.has_clock or self.infinite or self.ponder or self.mate is not None)
 
-    def limit(self, side: Turn, nodes: int = 0, overhead: int = 0) -> Limit:
+    def limit(self, side: Side, nodes: int = 0, overhead: int = 0) -> Limit:
         """When to stop thinking for a side.
 
         `nodes` is what a GUI has set for every `go` that names none, `overhead` what is lost
         between GUI and engine.
 
-        >>> Go(byoyomi=1000).limit("black", overhead=200).time
+        >>> Go(byoyomi=1000).limit("black", overhead=200).seconds
         0.8
         """
         wanted = self.nodes or nodes or (UNLIMITED_NODES if self.by_nodes_alone else None)
@@ -91,20 +91,17 @@ class Go:
             return Limit(wanted, seconds=self.mate / 1000)
         if self.infinite or not self.has_clock:
             return Limit(wanted)
-        if self.movetime is not None:
-            times = (0, 0, self.movetime)
-        elif side == "black":
-            times = (self.btime or 0, self.binc, self.byoyomi)
-        else:
-            times = (self.wtime or 0, self.winc, self.byoyomi)
-        return Limit(wanted, clock=Clock(*(time / 1000 for time in (*times, overhead))))
+        left, gain = (self.btime, self.binc) if side == "black" else (self.wtime, self.winc)
+        clock = (left or 0, gain, self.byoyomi) if self.movetime is None else (0, 0, self.movetime)
+        main, increment, byoyomi = (time / 1000 for time in clock)
+        return Limit.by_clock(main, increment, byoyomi, overhead / 1000, wanted)
 
 
 _NUMBERS = ("btime", "wtime", "binc", "winc", "byoyomi", "movetime", "nodes")
 
 
 def read_go(words: Sequence[str]) -> Go:
-    """What the words after `go` ask for; what is not known is passed over: a GUI must get a move.
+    """What the words after `go` ask for; unknown words are skipped: a GUI must get a move.
 
     >>> read_go("ponder btime 60000 wtime 50000 byoyomi 1000".split()).byoyomi
     1000
@@ -116,7 +113,7 @@ def read_go(words: Sequence[str]) -> Go:
         elif word == "mate" and not after.isdecimal():
             found[word] = math.inf
         elif (word == "mate" or word in _NUMBERS) and after.removeprefix("-").isdecimal():
-            # What fits no clock is rubbish, and Python's would overflow.
+            # No clock shows more than this, and Python's would overflow.
             found[word] = min(max(int(after[:20]), 0), 10**12)
     if "mate" in found:
         found.pop("infinite", None)  # `go mate infinite` is a search for mate
@@ -136,7 +133,7 @@ def read_setoption(words: Sequence[str]) -> tuple[str, str]:
 
 
 def centipawns(value: float) -> int:
-    """A value from -1 to 1 as GUIs show it: 600 is a win chance of 73 %, by the usual logistic.
+    """A value from -1 to 1 as GUIs show it: 600 is a 73 % chance to win, by the usual logistic.
 
     >>> centipawns(0.0), centipawns(0.46)
     (0, 597)

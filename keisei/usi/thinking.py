@@ -1,4 +1,4 @@
-"""Thinking about a position for as long as USI's `go` says, and telling what was found."""
+"""Thinking for as long as USI's `go` allows, and reporting to the GUI."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Write = Callable[[str], None]
 
 
 def load_thinker(model: str, threads: int) -> Thinker:
-    """A thinker with the network of a checkpoint file or a run; "" is the one that is shipped."""
+    """A thinker with the network of a checkpoint file or a run; "" is the shipped one."""
     # Here and not above: PyTorch takes seconds to import.
     import torch
 
@@ -37,12 +37,13 @@ def load_thinker(model: str, threads: int) -> Thinker:
 def think(
     thinker: Thinker, game: ShogiGame, go: Go, options: Options, hear: Hear, write: Write
 ) -> str:
-    """What to answer after `bestmove`, or after `checkmate` if a mate was asked for."""
+    """The answer after `bestmove`, or after `checkmate` to `go mate`."""
     thinker.most_nodes = options.number("USI_Hash") * 1_000_000 // _NODE_BYTES
     limit = go.limit(game.turn, options.number("Nodes"), options.number("MoveOverhead"))
     report = _Thought(thinker, game, go, hear, write).run(limit)
+    mate = report.score.mate
     if go.mate is not None:
-        return _mate_answer(report)
+        return "timeout" if mate is None else " ".join(report.line) if mate > 0 else "nomate"
     if 100 * report.score.win_chance < options.number("Resign"):
         return "resign"
     ponder = f" ponder {report.line[1]}" if len(report.line) > 1 else ""
@@ -50,22 +51,22 @@ def think(
 
 
 class _Thought:
-    """One `go`: what ends it, and what it says on the way."""
+    """One `go`: what ends it, and what it reports on the way."""
 
     def __init__(self, thinker: Thinker, game: ShogiGame, go: Go, hear: Hear, write: Write) -> None:
         self._thinker, self._game = thinker, game
         self._hear, self._write = hear, write
         self._pondering = go.ponder
-        self._waits = go.infinite  # for `stop`, even when there is nothing more to find
-        self._ended_by: str | None = None  # what was heard
+        self._waits = go.infinite  # for `stop`, even when there is nothing left to find
+        self._ended_by: str | None = None  # the command that ended it
         self._start = self._last_info = time.monotonic()
         self._pondered = 0  # nodes
         self._given_back = 0  # the number of nodes when memory was
 
     def run(self, limit: Limit) -> Report:
-        """Search until time, nodes or `stop` end it, and tell what was found."""
+        """Search until time, nodes or a command ends it, and report what was found."""
         if self._pondering:
-            report = self._search(replace(limit, seconds=None, clock=None))
+            report = self._search(replace(limit, seconds=None))
             self._await_end()
             if self._ended_by != "ponderhit":
                 return report
@@ -79,7 +80,7 @@ class _Thought:
 
     def _search(self, limit: Limit) -> Report:
         report = self._thinker.think(self._game, replace(limit, stop=self._should_stop))
-        self._inform(report)  # before it waits: what is proven is known long before `stop`
+        self._inform(report)  # before waiting: a proof may be found long before `stop`
         return report
 
     def _should_stop(self) -> bool:
@@ -98,14 +99,14 @@ class _Thought:
             self._take(self._hear(True))
 
     def _take(self, command: str | None) -> None:
-        # Whoever sends other work has given up an endless search; others it may await.
+        # A GUI that sends other work has given up on an endless search, not on one with a limit.
         endless = self._waits or self._pondering
         ends = {"stop": True, "next": endless, "ponderhit": self._pondering}
         if command is not None and ends[command]:
             self._ended_by = command
 
     def _inform(self, report: Report) -> None:
-        """Tell the GUI what is known."""
+        """Tell the GUI what is known so far."""
         passed = max(time.monotonic() - self._start, 1e-3)
         nodes = self._pondered + report.nodes
         score = report.score
@@ -114,9 +115,3 @@ class _Thought:
             f"info depth {len(report.line)} time {passed * 1000:.0f} nodes {nodes} "
             f"nps {nodes / passed:.0f} score {shown} pv {' '.join(report.line)}"
         )
-
-
-def _mate_answer(report: Report) -> str:
-    if report.score.mate is None:
-        return "timeout"
-    return " ".join(report.line) if report.score.mate > 0 else "nomate"

@@ -1,4 +1,4 @@
-"""The application: every address of the server, each a few lines over the modules beside it."""
+"""The application: every address of the server, each a few lines that call other modules."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ class Server:
 
     @property
     def busy(self) -> bool:
-        """Is a thread still at work?"""
+        """Is a thread still working?"""
         return any(threads.busy for threads in (self.reading, self.thinking, self.watching))
 
     def close(self) -> None:
-        """End what is under way."""
+        """Stop all work in progress."""
         self.closing.set()
         self.hub.close()
         for threads in (self.reading, self.thinking, self.watching):
@@ -89,7 +89,7 @@ def create_app(runs_dir: Path, access: Access | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        # PyTorch takes seconds to import: by the first game it is there.
+        # PyTorch takes seconds to import: have it ready by the first game.
         threading.Thread(target=import_module, args=("torch",), daemon=True).start()
         yield
         server.close()
@@ -99,10 +99,10 @@ def create_app(runs_dir: Path, access: Access | None = None) -> FastAPI:
         version=__version__,
         lifespan=lifespan,
         openapi_url="/api/openapi.json",
-        docs_url=None,  # they load their scripts from elsewhere
+        docs_url=None,  # its scripts would come from another server
         redoc_url=None,
         responses=_PROBLEMS,
-        # New versions of FastAPI can report requests elsewhere if the environment says so.
+        # New versions of FastAPI can report requests to others if the environment says so.
         telemetry={
             "tracing": False,
             "metrics": False,
@@ -115,15 +115,16 @@ def create_app(runs_dir: Path, access: Access | None = None) -> FastAPI:
     _answer_errors(app)
     app.include_router(_general_routes(server))
     app.include_router(_run_routes(server))
+    app.include_router(_game_routes(server))
     app.include_router(_play_routes(server))
     app.mount("/", StaticFiles(directory=STATIC, html=True, check_dir=False))
-    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)  # not of streams
+    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)  # except streams
     app.add_middleware(Guard, access=server.access)
     return app
 
 
 def _answer_errors(app: FastAPI) -> None:
-    """Every error is one sentence."""
+    """Turn every error into one sentence."""
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
@@ -154,7 +155,7 @@ def _file(name: str, content: bytes, form: str) -> Response:
 
 
 def _events(model: Any) -> dict[int | str, dict[str, Any]]:
-    """What the data of a stream's events is, for the OpenAPI."""
+    """The type of a stream's events, for the OpenAPI schema."""
     return {200: {"model": model, "description": "Server-sent events"}}
 
 
@@ -178,7 +179,7 @@ def _general_routes(server: Server) -> APIRouter:
 
 def _run_routes(server: Server) -> APIRouter:
     routes = APIRouter(prefix="/api/runs")
-    runs, games, read = server.runs, server.games, server.reading.run
+    runs, read = server.runs, server.reading.run
 
     @routes.get("")
     async def all_runs() -> schema.RunList:
@@ -210,6 +211,13 @@ def _run_routes(server: Server) -> APIRouter:
         await read(runs.open, run)
         watch = RunWatch(runs, server.networks, server.watching, run)
         return EventStream(server.hub.open(("run", run), lambda: watch.look))
+
+    return routes
+
+
+def _game_routes(server: Server) -> APIRouter:
+    routes = APIRouter(prefix="/api/runs")
+    games, read = server.games, server.reading.run
 
     @routes.get("/{run}/games")
     async def list_games(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import Side
 from keisei.web.schema import ClockNow, ClockSettings
 
 
 class Clock:
-    """Main time, then a number of seconds for each move (byoyomi).
+    """Main time, then seconds for each move (byoyomi).
 
     >>> now = [0.0]
     >>> clock = Clock(ClockSettings(main=60, byoyomi=10), lambda: now[0])
@@ -27,24 +27,24 @@ class Clock:
         self, settings: ClockSettings, time_now: Callable[[], float] = time.monotonic
     ) -> None:
         self._byoyomi = settings.byoyomi
-        self._main: dict[Turn, float] = {"black": settings.main, "white": settings.main}
+        self._main: dict[Side, float] = {"black": settings.main, "white": settings.main}
         self._now = time_now
-        self._running: Turn | None = None
+        self._running: Side | None = None
         self._since = 0.0
 
-    def start(self, side: Turn) -> None:
+    def start(self, side: Side) -> None:
         """Start the clock of the player to move."""
         self._running, self._since = side, self._now()
 
     def stop(self) -> None:
-        """A move was made: what it took is gone from the main time."""
+        """A move was made: take its time off the main time."""
         if self._running:
             passed = self._now() - self._since
             self._main[self._running] = max(self._main[self._running] - passed, 0.0)
             self._running = None
 
-    def left(self, side: Turn) -> float:
-        """Seconds that a side has for its move, byoyomi included."""
+    def left(self, side: Side) -> float:
+        """Seconds that a side has left for its move, including byoyomi."""
         passed = self._now() - self._since if self._running == side else 0.0
         return max(self._main[side] + self._byoyomi - passed, 0.0)
 
@@ -64,6 +64,6 @@ class Clock:
             left=round(self.left(running), 2) if running else None,
         )
 
-    def _main_left(self, side: Turn) -> float:
+    def _main_left(self, side: Side) -> float:
         passed = self._now() - self._since if self._running == side else 0.0
         return max(self._main[side] - passed, 0.0)

@@ -13,7 +13,7 @@ Points = list[tuple[int, float | None]]
 
 
 def series(runs: RunsFolder, name: str, metrics: Sequence[str], points: int) -> SeriesAnswer:
-    """Some metrics of a run; one that it does not have is empty."""
+    """Some metrics of a run; a metric that it lacks is empty."""
     with runs.reading(name) as reader:
         if reader is None:
             return SeriesAnswer(series={metric: [] for metric in metrics})
@@ -23,9 +23,9 @@ def series(runs: RunsFolder, name: str, metrics: Sequence[str], points: int) -> 
 
 
 def thin_out(series: Sequence[tuple[int, float]], points: int) -> Points:
-    """At most `points` of them: the ends as they are, the others as means of their neighbours.
+    """At most `points` of them: the first and the last, and means over those in between.
 
-    A mean over something that is not a number is none: a gap stays a gap.
+    A mean over NaN or infinity is None: a gap stays a gap.
 
     >>> thin_out([(0, 1.0), (1, 2.0), (2, 4.0), (3, 5.0), (4, 6.0), (5, 7.0)], 4)
     [(0, 1.0), (1, 3.0), (3, 5.5), (5, 7.0)]

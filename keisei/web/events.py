@@ -1,7 +1,7 @@
-"""Server-sent events: one watcher for each thing that is watched, however many watch it.
+"""Server-sent events: one watcher per thing that is watched, however many listen.
 
-A watcher looks every second whether something has changed (a few `stat` calls), makes the messages
-once, and hands the same bytes to all listeners. It lives as long as it has any.
+A watcher checks every second whether something has changed (a few `stat` calls), makes the messages
+once, and sends the same bytes to all listeners. It lives as long as it has any.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Listener:
     queue: asyncio.Queue[bytes | None] = field(default_factory=lambda: asyncio.Queue(_QUEUED))
 
     def put(self, message: bytes | None) -> None:
-        """Every message is the whole state: a listener that is behind misses the oldest ones."""
+        """Every message holds the whole state, so a slow listener may miss the oldest ones."""
         if self.queue.full():
             self.queue.get_nowait()
         self.queue.put_nowait(message)
@@ -67,7 +67,7 @@ class _Watcher:
             return await self._look()
         except NotFound:
             raise
-        except (KeiseiError, OSError, RuntimeError) as error:  # the next look may do better
+        except (KeiseiError, OSError, RuntimeError) as error:  # the next look may succeed
             log.debug("a look failed: %s", error)
             return None
 
@@ -81,14 +81,14 @@ class _Watcher:
 
 
 class Hub:
-    """All watchers; used by the event loop's thread alone."""
+    """All watchers; only the event loop's thread uses it."""
 
     def __init__(self) -> None:
         self._watchers: dict[Hashable, _Watcher] = {}
         self._closed = False
 
     def open(self, key: Hashable, make_look: Callable[[], Look]) -> AsyncIterator[bytes]:
-        """A stream of what is new in `key`; what is known comes at once."""
+        """A stream of what is new in `key`, beginning with what is known."""
         if sum(len(watcher.listeners) for watcher in self._watchers.values()) >= MAX_STREAMS:
             raise Busy(f"{MAX_STREAMS} windows are already watching")
         listener = _Listener()  # counted from now on, not from when the stream begins

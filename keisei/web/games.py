@@ -1,4 +1,4 @@
-"""Recorded games of a run: lists, replays with values, and files to take away."""
+"""Recorded games of a run: lists, replays with values, and downloads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keisei.web.schema import GameDetail, GameList, GameRow
 from keisei.web.threads import NotFound, WebError
 
 MAX_RECORD = 64 * 1024  # bytes; 500 moves take 20,000
-VALUE_SECONDS = 2.0  # for all values of a game; a big network leaves some out
+VALUE_SECONDS = 2.0  # for all values of a game; with a big network some are left out
 _BATCH = 64
 _KEPT_VALUES = 256
 
@@ -68,7 +68,7 @@ class RunGames:
         return GameDetail(**row.model_dump(), positions=positions, moves=moves, values=values)
 
     def record(self, name: str, number: int, suffix: str) -> tuple[str, bytes]:
-        """A game as a file of that suffix: its name and content."""
+        """A game as a file of this format: name and content."""
         row, path = self._open(name, number)
         record = read_record(path)
         file = f"{name}-{row.id}.{suffix}"
@@ -81,7 +81,7 @@ class RunGames:
             if found is None:
                 raise NotFound(f"the run {name!r} has no game {number}")
             row, file = _row(found), str(found["file"] or "")
-        # What a stranger's database may say is not a way out of the folder.
+        # A database from elsewhere must not lead out of the folder.
         if not file or Path(file).name != file:
             raise NotFound(f"game {number} of the run {name!r} has no record")
         path = self._runs.inside(run.games_dir / file)
@@ -94,7 +94,7 @@ class RunGames:
         return row, path
 
     def _values_of(self, name: str, path: Path, record: GameRecord) -> Values:
-        """Values by the run's newest network; none where there is no network."""
+        """Values by the run's newest network; None for all if it has no network."""
         unknown: Values = [None] * (len(record.moves) + 1)
         try:
             checkpoint = self._runs.newest_checkpoint(name)
@@ -119,11 +119,11 @@ class RunGames:
 
 
 def values_of(network: Network, record: GameRecord) -> Values:
-    """What the network thinks of each position, for Black; what takes too long is left out."""
+    """Black's value of each position; those that would take too long are left out."""
     values: Values = [None] * (len(record.moves) + 1)
     end = time.monotonic() + VALUE_SECONDS
     positions = _positions(record)
-    # The ends and the middle first, so that a graph without the rest still shows the game.
+    # Every eighth position first, so that a graph without the rest still shows the game.
     order = sorted(range(len(positions)), key=lambda ply: (ply % 8 != 0, ply % 2 != 0, ply))
     for first in range(0, len(order), _BATCH):
         plies = order[first : first + _BATCH]
@@ -136,7 +136,7 @@ def values_of(network: Network, record: GameRecord) -> Values:
 
 
 def _positions(record: GameRecord) -> list[Observed]:
-    """The game before and after each of its moves, up to where our rules end it."""
+    """The positions before and after each move, up to where our rules end the game."""
     game = ShogiGame(record.start_sfen, move_limit=None)
     positions = [observe(game)]
     for usi in record.moves:

@@ -1,4 +1,4 @@
-"""What is new in the runs, for viewers: numbers, workers, and games in play."""
+"""What is new in the runs: numbers, workers and games in progress."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from keisei.web.runs import RunsFolder, Signature
 from keisei.web.schema import LiveGame, LiveUpdate, RunList
 from keisei.web.threads import Threads
 
-NEW_NETWORK_EVERY = 20.0  # seconds; a fast training saves more often than anybody can see
+NEW_NETWORK_EVERY = 20.0  # seconds; fast training saves more often than anyone can follow
 
 
 class RunsWatch:
@@ -52,7 +52,7 @@ class RunWatch:
             return None
         update = self._runs.update(self._name)
         messages: Messages = {"update": update}
-        if self._seen is None:  # the numbers come at once; a network may take seconds to load
+        if self._seen is None:  # send the numbers at once: a network may take seconds to load
             self._seen = ()
             return messages
         if update.row.kind == "shogi" and update.row.state != "broken":
@@ -69,7 +69,7 @@ class RunWatch:
             return [_live_game(*one) for one in zip(games, boards, opinions, strict=True)]
 
     def _opinions(self, boards: list[ShogiGame]) -> list[Opinion | None]:
-        """What the newest network thinks of the games; nothing, if it cannot be had."""
+        """What the newest network thinks of the games; None for all if it cannot be loaded."""
         self._renew_network()
         if self._network is None:
             return [None] * len(boards)
@@ -78,7 +78,7 @@ class RunWatch:
     def _renew_network(self) -> None:
         if time.monotonic() - self._network_since < NEW_NETWORK_EVERY:
             return
-        # A broken file, or one that was just removed: the next look finds another.
+        # A broken file, or one that was just removed: the next look will find another.
         with suppress(KeiseiError, OSError):
             path = self._runs.newest_checkpoint(self._name)
             if path is not None and path != self._network_path:

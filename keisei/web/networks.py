@@ -1,4 +1,4 @@
-"""Networks that look at positions for the page: loaded once, used by many threads in turn.
+"""Networks that judge positions for the page: loaded once, shared by many threads.
 
 Checkpoints are read without running code from them (see `keisei.runs.checkpoint`).
 """
@@ -17,25 +17,25 @@ import numpy.typing as npt
 
 from keisei.errors import KeiseiError
 from keisei.processes.machine import cores
-from keisei.search import Candidate, Score
+from keisei.search import RankedMove, Score
 from keisei.shogi import PolicyOutputMapper, Positions, ShogiGame
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import SIDES
 from keisei.shogi.features import SIDE, Observations
 
 if TYPE_CHECKING:
     from keisei.core.policy import Evaluation
-    from keisei.trained import Trained
+    from keisei.trained import TrainedNetwork
 
 MAX_CHECKPOINT = 192 * 1024 * 1024  # bytes; of a full network and its learner, 132 million
-KEPT = 4  # networks that stay in memory though nobody has them
-TOP = 5  # moves that are told
+KEPT = 4  # networks that stay in memory although no game uses them
+TOP = 5  # moves that are shown
 _MAPPER = PolicyOutputMapper()
 
 _Key = tuple[Path, int, int]  # a file with its time and size
 
 
 class Observed(NamedTuple):
-    """A position as a network sees it; without a board, so that any thread may have it."""
+    """A position as a network sees it; without a board, so any thread may use it."""
 
     observation: Observations
     legal: npt.NDArray[np.int16]
@@ -45,7 +45,7 @@ class Observed(NamedTuple):
 class Opinion(NamedTuple):
     """The likeliest moves, and how the position stands."""
 
-    top: list[Candidate]
+    top: list[RankedMove]
     score: Score
 
 
@@ -59,9 +59,9 @@ def observe(game: ShogiGame) -> Observed:
 
 
 class Network:
-    """A trained network that one thread at a time may ask."""
+    """A trained network that one thread at a time may use."""
 
-    def __init__(self, trained: Trained) -> None:
+    def __init__(self, trained: TrainedNetwork) -> None:
         self.steps = trained.steps
         self._policy = trained.policy
         self._lock = threading.Lock()
@@ -72,7 +72,7 @@ class Network:
             return self._policy(positions)
 
     def look_at(self, observed: Sequence[Observed]) -> list[Opinion]:
-        """What the network thinks of positions; of those where the game is over, the result."""
+        """What the network thinks of positions; the result where the game is over."""
         answers = iter(self._ask([one for one in observed if one.result is None]))
         return [
             next(answers) if one.result is None else Opinion([], one.result) for one in observed
@@ -86,20 +86,20 @@ class Network:
         probabilities = np.exp(seen.log_probs)
         answers = []
         for row, one in enumerate(observed):
-            turn: Turn = "white" if one.observation[SIDE] else "black"
+            side = SIDES[one.observation[SIDE]]
             own = probabilities[positions.segment(row)]
             top = [
-                Candidate(_MAPPER.action_to_usi(int(one.legal[i]), turn), float(own[i]))
+                RankedMove(_MAPPER.action_to_usi(int(one.legal[i]), side), float(own[i]))
                 for i in np.argsort(-own, kind="stable").tolist()[:TOP]
             ]
-            answers.append(Opinion(top, Score(turn, float(seen.values[row]))))
+            answers.append(Opinion(top, Score(side, float(seen.values[row]))))
         return answers
 
 
 class Networks:
-    """Loads checkpoints, and keeps those that were used last.
+    """Loads checkpoints, and keeps the ones used last.
 
-    What somebody else still has is not loaded again: a network is in memory once.
+    A network that is still in use is not loaded again: it is in memory once.
     """
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class Networks:
                 self._kept.popitem(last=False)
             return network
 
-    def _try_to_load(self, key: _Key) -> Trained:
+    def _try_to_load(self, key: _Key) -> TrainedNetwork:
         try:
             return _load(key[0])
         except KeiseiError as error:
@@ -134,12 +134,12 @@ class Networks:
             raise
 
 
-def _load(path: Path) -> Trained:
-    # Here and not above: PyTorch takes seconds to import, and a page without a game needs none.
+def _load(path: Path) -> TrainedNetwork:
+    # Not at the top: PyTorch takes seconds to import, and a page without a game does not need it.
     import torch
 
     from keisei.trained import load_trained
 
-    # A training may need the cores more; half of them is enough to play.
+    # A training run may need the cores more; half of them are enough to play.
     torch.set_num_threads(max(1, min(4, cores() // 2)))
     return load_trained(path, MAX_CHECKPOINT)

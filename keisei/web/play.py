@@ -1,4 +1,4 @@
-"""Games between humans and networks: kept in memory, bounded in number, judged by the rules."""
+"""Games between humans and networks: in memory, limited in number, judged by the rules."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from pathlib import Path
 from keisei.models import SHIPPED, SHIPPED_PATH
 from keisei.search import Limit, Score, Thinker
 from keisei.shogi import IllegalActionError, Outcome, ShogiGame
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import Side, other_side
 from keisei.shogi.records import GameRecord, record_bytes
 from keisei.web.clock import Clock
 from keisei.web.networks import TOP, Network, Networks, Opinion, observe
-from keisei.web.positions import blacks_value, other, playable, replay, top_moves
+from keisei.web.positions import blacks_value, playable, replay, top_moves
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import Hint, NewGame, PlayedGame, PlayerList, PlayerRow, Result
 from keisei.web.threads import Busy, NotFound, WebError
 
-MAX_GAMES = 200  # each holds a network in memory, besides those of `Networks`
+MAX_GAMES = 200  # each keeps a network in memory, besides those of `Networks`
 FORGET_AFTER = 3600.0  # seconds without a request
 AGENT = "Keisei"
 THINK_SECONDS = 15.0  # for one move, at most
 HINT_NODES = 100  # at least
 HINT_SECONDS = 3.0
-# Trees are kept from move to move. A node takes up to 8 kB, so the tree of one game has at most
-# 80 MB, and all of them about 400 MB: beyond that, the games that have waited longest lose theirs.
+# Trees are kept from move to move. A node takes up to 8 kB, so one game's tree takes at most 80 MB,
+# and all trees about 400 MB: beyond that, the games that have been idle longest lose theirs.
 TREE_NODES = 10_000
 ALL_NODES = 50_000
 
 
 @dataclass
 class _Game:
-    """A game as data: boards are made when they are needed, by the thread that needs them."""
+    """A game as data: boards are made by the thread that needs them, when it needs them."""
 
     id: str
     settings: NewGame
     label: str
-    network: Network  # kept: a training removes old checkpoints while they are played against
-    thinker: Thinker  # its trees have no boards: any thread may think next
+    network: Network  # kept: training removes old checkpoints while they are played against
+    thinker: Thinker  # without boards between moves, so any thread may think next
     start: str
     moves: list[str] = field(default_factory=list)
     values: list[float | None] = field(default_factory=lambda: [None])
@@ -52,9 +52,12 @@ class _Game:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
-    def turn(self) -> Turn:
-        first: Turn = "black" if self.start.split()[1] == "b" else "white"
-        return first if len(self.moves) % 2 == 0 else other(first)
+    def turn(self) -> Side:
+        return self.side_to_make(len(self.moves))
+
+    def side_to_make(self, move: int) -> Side:
+        first: Side = "black" if self.start.split()[1] == "b" else "white"
+        return first if move % 2 == 0 else other_side(first)
 
     @property
     def your_turn(self) -> bool:
@@ -65,7 +68,7 @@ class _Game:
 
 
 class Table:
-    """All games that are being played against humans."""
+    """All games in progress against humans."""
 
     def __init__(
         self, runs: RunsFolder, networks: Networks, closing: Callable[[], bool] = lambda: False
@@ -95,7 +98,7 @@ class Table:
         kind, _, rest = name.partition("/")
         run, _, file = rest.rpartition("/")
         if kind != "run" or not run:
-            raise NotFound(f"there is no player {name!r}: GET /api/players names them all")
+            raise NotFound(f"unknown player {name!r}: GET /api/players lists them all")
         path = self._runs.checkpoint_path(run, file)
         steps = int(file.removeprefix("step_").removesuffix(".pt"))
         return f"{run}, step {steps:,}", path
@@ -103,7 +106,7 @@ class Table:
     # -- a game ------------------------------------------------------------------------------------
 
     def begin(self, settings: NewGame) -> PlayedGame:
-        """A new game; the network is loaded, so that the first reply is quick."""
+        """Begin a game, and load its network so that the first reply is quick."""
         label, path = self._find_player(settings.player)
         start = playable(settings.start)
         network = self._networks.load(path)
@@ -123,33 +126,33 @@ class Table:
             if now - game.used > FORGET_AFTER:
                 del self._games[game.id]
         if len(self._games) >= MAX_GAMES:
-            raise Busy(f"{MAX_GAMES} games are already being played here")
+            raise Busy(f"{MAX_GAMES} games are already in progress here")
 
     def _find(self, number: str) -> _Game:
         with self._lock:
             game = self._games.get(number)
         if game is None:
             raise NotFound(
-                f"there is no game {number!r}: games are closed after an hour without a move"
+                f"unknown game {number!r}: games are closed after an hour without a move"
             )
         return game
 
     @contextmanager
     def _using(self, number: str) -> Iterator[_Game]:
-        """A game that nobody else changes meanwhile."""
+        """A game that no other request can change meanwhile."""
         game = self._find(number)
         if not game.lock.acquire(timeout=1.0):
             raise WebError(409, "the agent is thinking about this game: wait for its move")
         try:
             game.used = time.monotonic()
             if game.clock and game.clock.has_fallen():
-                self._end(game, other(game.turn), "time")
+                self._end(game, other_side(game.turn), "time")
             yield game
         finally:
             game.lock.release()
 
     def show(self, number: str) -> PlayedGame:
-        """The game as it stands, also while the agent thinks."""
+        """The game as it stands, even while the agent is thinking."""
         game = self._find(number)
         if game.lock.locked():
             return _show(game)
@@ -160,30 +163,30 @@ class Table:
         """The human's move."""
         with self._using(number) as game:
             if game.result:
-                return _show(game)  # time ran out, or another window ended it
+                return _show(game)  # the time ran out, or another window ended it
             if not game.your_turn:
                 raise WebError(409, "it is not your turn")
-            self._play(game, usi, None)
+            self._play(game, usi)
             return _show(game)
 
     def reply(self, number: str) -> PlayedGame:
-        """The agent's move; if it has made it already, the game as it stands."""
+        """Let the agent move; if it already has, the game as it stands."""
         with self._using(number) as game:
             if game.result or game.your_turn:
                 return _show(game)
             seconds = THINK_SECONDS
-            if game.clock:  # it moves well before its time is up
+            if game.clock:  # move well before the time is up
                 game.clock.start(game.turn)
                 seconds = min(seconds, max(game.clock.left(game.turn) / 10, 0.05))
             move, score = self._choose(game, seconds)
             game.values[-1] = blacks_value(score)
-            self._play(game, move, None)
+            self._play(game, move)
             if game.result is None:
                 game.values[-1] = blacks_value(_look(game).score)
             return _show(game)
 
     def _choose(self, game: _Game, seconds: float) -> tuple[str, Score]:
-        """The agent's move, found by search or without nodes by the policy alone."""
+        """The agent's move, by search or (with 0 nodes) by the policy alone."""
         if not game.settings.nodes:
             opinion = _look(game)
             return opinion.top[0].move, opinion.score
@@ -193,23 +196,24 @@ class Table:
         return report.move, report.score
 
     def _bound_trees(self) -> None:
-        """Make those forget who have not played for longest, until all trees fit into memory."""
+        """Drop the trees of the games that have been idle longest, until the rest fit in memory."""
         with self._lock:
             games = sorted(self._games.values(), key=lambda game: game.used, reverse=True)
         nodes = 0
         for game in games:
             nodes += game.thinker.nodes
-            if nodes > ALL_NODES and game.lock.acquire(blocking=False):  # not one in use
+            if nodes > ALL_NODES and game.lock.acquire(blocking=False):  # unless it is in use
                 game.thinker.forget()
                 game.lock.release()
 
     def undo(self, number: str) -> PlayedGame:
-        """Take back to the human's previous turn."""
+        """Go back to the human's previous turn."""
         with self._using(number) as game:
-            mine = [n for n in range(len(game.moves)) if _side(game, n) == game.settings.side]
+            plies = range(len(game.moves))
+            mine = [ply for ply in plies if game.side_to_make(ply) == game.settings.side]
             resigned = game.result is not None and game.result.reason in ("resignation", "time")
             if resigned and game.turn == game.settings.side:
-                pass  # only the end is taken back
+                pass  # take back the end alone
             elif mine:
                 del game.moves[mine[-1] :], game.values[mine[-1] + 1 :]
             else:
@@ -219,10 +223,10 @@ class Table:
             return _show(game)
 
     def resign(self, number: str) -> PlayedGame:
-        """The human gives up."""
+        """The human resigns."""
         with self._using(number) as game:
             if game.result is None:
-                self._end(game, other(game.settings.side), "resignation")
+                self._end(game, other_side(game.settings.side), "resignation")
             return _show(game)
 
     def hint(self, number: str) -> Hint:
@@ -234,18 +238,14 @@ class Table:
             nodes = max(game.settings.nodes, HINT_NODES)
             report = game.thinker.think(board, Limit(nodes, HINT_SECONDS, stop=self._closing))
             self._bound_trees()
-            top = top_moves(board, game.thinker.candidates(TOP))
+            top = top_moves(board, game.thinker.ranked_moves(TOP))
             return Hint(top=top, value=blacks_value(report.score))
 
     def record(self, number: str, suffix: str) -> tuple[str, bytes]:
-        """The game as a file of that suffix: its name and content."""
+        """The game as a file of this format: name and content."""
         with self._using(number) as game:
-            names: dict[Turn, str] = {
-                game.settings.side: "Human",
-                other(game.settings.side): AGENT,
-            }
-            outcome, ending = game.board().outcome, None
-            comments = {}
+            names = ("Human", AGENT) if game.settings.side == "black" else (AGENT, "Human")
+            outcome, ending, comments = game.board().outcome, None, {}
             if game.result and game.result.reason == "resignation":
                 if game.turn == game.settings.side:
                     outcome = Outcome(game.result.winner, "resignation")
@@ -253,21 +253,14 @@ class Table:
                     comments = {len(game.moves): "Human resigns."}
             elif game.result and game.result.reason == "time":
                 ending = f"{game.result.winner}_WIN_BY_TIMEOUT".upper()
-            record = GameRecord(
-                game.start,
-                tuple(game.moves),
-                names["black"],
-                names["white"],
-                outcome,
-                ending,
-                comments,
-            )
+            moves = tuple(game.moves)
+            record = GameRecord(game.start, moves, *names, outcome, ending, comments)
             file = f"keisei-{game.id}.{suffix}"
             return file, record_bytes(record, file)
 
     # -- what happens in it ------------------------------------------------------------------------
 
-    def _play(self, game: _Game, usi: str, value: float | None) -> None:
+    def _play(self, game: _Game, usi: str) -> None:
         board = game.board()
         try:
             board.push_usi(usi)
@@ -276,20 +269,20 @@ class Table:
         if game.clock:
             game.clock.stop()
         game.moves.append(usi)
-        game.values.append(value)
+        game.values.append(None)
         if board.outcome:
             self._end(game, board.outcome.winner, board.outcome.reason)
         else:
             self._start_clock(game)
 
     def _start_clock(self, game: _Game) -> None:
-        """The human's runs by itself; the agent's only while it thinks."""
+        """The human's clock always runs; the agent's runs only while it thinks."""
         if game.clock:
             game.clock.stop()
             if game.your_turn:
                 game.clock.start(game.settings.side)
 
-    def _end(self, game: _Game, winner: Turn | None, reason: str) -> None:
+    def _end(self, game: _Game, winner: Side | None, reason: str) -> None:
         if game.clock:
             game.clock.stop()
         game.thinker.forget()
@@ -301,12 +294,7 @@ def _look(game: _Game) -> Opinion:
     return game.network.look_at([observe(game.board())])[0]
 
 
-def _side(game: _Game, move: int) -> Turn:
-    first: Turn = "black" if game.start.split()[1] == "b" else "white"
-    return first if move % 2 == 0 else other(first)
-
-
-def _result_text(side: Turn, winner: Turn | None, reason: str) -> str:
+def _result_text(side: Side, winner: Side | None, reason: str) -> str:
     if winner is None:
         return f"Draw: {reason}."
     if winner == side:
@@ -317,7 +305,7 @@ def _result_text(side: Turn, winner: Turn | None, reason: str) -> str:
 
 
 def _show(game: _Game) -> PlayedGame:
-    # A copy: the agent may make its move at this moment, and a move comes before its value.
+    # A copy: the agent may be moving right now, and a move is added before its value.
     moves = list(game.moves)
     values = [*game.values, None][: len(moves) + 1]
     game = replace(game, moves=moves, values=values)

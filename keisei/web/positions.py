@@ -1,6 +1,6 @@
 """Games as lists of positions and moves that the page can draw.
 
-Every board is made and forgotten within one call, so that it never leaves its thread.
+Every board lives within one call, so it never leaves its thread.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from keisei.search import Candidate, Score
-from keisei.shogi.actions import Turn
+from keisei.search import RankedMove, Score
 from keisei.shogi.notation import steps
 from keisei.shogi.rules import HANDICAPS, START_SFEN
 from keisei.shogi.shogi_game import ShogiGame
@@ -34,14 +33,14 @@ HANDICAP_LABELS = {
 
 
 class Replayed(NamedTuple):
-    """A game move by move; there is one position more than there are moves."""
+    """A game move by move; there is one more position than there are moves."""
 
     positions: list[Position]
     moves: list[MoveText]
 
 
 def handicaps() -> list[Handicap]:
-    """The start positions that have a name."""
+    """The start positions with a name."""
     return [
         Handicap(name=name, label=HANDICAP_LABELS.get(name, name.replace("_", " ")), sfen=sfen)
         for name, sfen in HANDICAPS.items()
@@ -49,12 +48,12 @@ def handicaps() -> list[Handicap]:
 
 
 def start_sfen(start: str) -> str:
-    """The SFEN of "startpos", a handicap's name, or a SFEN."""
+    """The SFEN of "startpos", a handicap's name, or an SFEN."""
     return {"startpos": START_SFEN, **HANDICAPS}.get(start, start)
 
 
 def replay(start: str, moves: Iterable[str]) -> Replayed:
-    """All positions of a game, and its moves in all notations."""
+    """All positions of a game, and its moves in every notation."""
     game = Replayed([], [])
     last = None
     for sfen, turn, in_check, move in steps(start, moves):
@@ -66,44 +65,39 @@ def replay(start: str, moves: Iterable[str]) -> Replayed:
 
 
 def position_of(game: ShogiGame) -> Position:
-    """Where a game stands."""
+    """The position that a game has reached."""
     last = game.moves[-1] if game.moves else None
     return Position(sfen=game.sfen(), turn=game.turn, check=game.in_check, last=last)
 
 
 def look_at(sfen: str) -> PositionAnswer:
-    """A position by itself, and what is legal in it."""
+    """A position on its own, and its legal moves."""
     game = ShogiGame(sfen)
     return PositionAnswer(position=position_of(game), legal=game.legal_usi())
 
 
-def top_moves(game: ShogiGame, candidates: Iterable[Candidate]) -> list[TopMove]:
+def top_moves(game: ShogiGame, moves: Iterable[RankedMove]) -> list[TopMove]:
     """Moves to consider in a game's position, with their names."""
     return [
         TopMove(
             move=one.move,
-            western=game.name(one.move).western,
-            japanese=game.name(one.move).japanese,
+            western=name.western,
+            japanese=name.japanese,
             probability=round(one.probability, 4),
             value=one.score.value if one.score else None,
         )
-        for one in candidates
+        for one, name in ((move, game.name(move.move)) for move in moves)
     ]
 
 
 def blacks_value(score: Score) -> float:
-    """What the page shows of a score."""
+    """A score as the page shows it."""
     return round(score.seen_by("black").value, 4)
 
 
 def playable(start: str) -> str:
-    """The SFEN that a game may start from, or an error that says why it may not."""
+    """The SFEN that a game starts from, or an error that says why it cannot."""
     game = ShogiGame(start_sfen(start))
     if game.outcome:
         raise WebError(400, f"the game is over in this position: {game.outcome}")
     return game.start_sfen
-
-
-def other(side: Turn) -> Turn:
-    """The opponent's side."""
-    return "white" if side == "black" else "black"

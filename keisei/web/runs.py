@@ -39,9 +39,9 @@ from keisei.web.schema import (
 )
 from keisei.web.threads import NotFound, WebError
 
-_PARTS = ("config.yaml", "metrics.sqlite", "checkpoints")  # one of them makes a folder a run's
+_PARTS = ("config.yaml", "metrics.sqlite", "checkpoints")  # a folder with one of these is a run
 _CHECKPOINT = re.compile(r"step_(\d{12})\.pt")
-_NODES = re.compile(r", (\d+) nodes$")  # how the name of a player ends that searches
+_NODES = re.compile(r", (\d+) nodes$")  # at the end of the name of a player that searches
 _MAX_CONFIG = 16 * 1024  # bytes; it has 3,000
 _MAX_LADDER = 1024 * 1024
 _MAX_PLAYERS = 2000
@@ -55,7 +55,7 @@ Points = dict[str, tuple[int, float]]  # the newest (step, value) of each metric
 
 
 class BrokenRun(KeiseiError):
-    """A folder that should be a run and cannot be read as one."""
+    """A folder that should be a run but cannot be read as one."""
 
 
 class RunsFolder:
@@ -70,23 +70,23 @@ class RunsFolder:
     # -- which runs there are ----------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """The names of all runs, newest first; also of broken ones."""
+        """The names of all runs, newest first, including broken ones."""
         try:
             folders = [path for path in self.root.iterdir() if _looks_like_a_run(path)]
         except FileNotFoundError:
-            return []  # the first training makes it
-        # By their settings, which never change: reading metrics changes the folder's own time.
+            return []  # the first training run creates it
+        # By the time of their settings: reading metrics changes that of the folder itself.
         begun = {path.name: (_changed(path / "config.yaml"), path.name) for path in folders}
         return sorted(begun, key=lambda name: begun[name], reverse=True)
 
     def open(self, name: str) -> Run:
-        """The run of that name; what is not a run right here does not exist."""
+        """The run of this name, directly in the folder."""
         if Path(name).name != name or not _looks_like_a_run(self.root / name):
             raise NotFound(f"there is no run {name!r} in {self.root}")
         return Run(self.inside(self.root / name))
 
     def inside(self, path: Path) -> Path:
-        """The path with its links followed, if that is still within the folder of runs."""
+        """The path with links resolved, which must lie within the folder of runs."""
         real = path.resolve()
         if not real.is_relative_to(self.root.resolve()):
             raise BrokenRun(f"{path} leads out of {self.root}: such links are not followed")
@@ -147,7 +147,7 @@ class RunsFolder:
     # -- what they are like --------------------------------------------------------------------
 
     def signature(self, name: str) -> Signature:
-        """Changes whenever something of the run does; cheap, and it opens nothing."""
+        """Changes whenever the run does; cheap, because no file is opened."""
         folder = self.root / name
         files = ("config.yaml", "metrics.sqlite", "metrics.sqlite-wal", "checkpoints")
         stamps = [_stamp(folder / file) for file in (*files, "ladder.json")]
@@ -179,7 +179,7 @@ class RunsFolder:
             row, points = self._read(name, training=bool(signature[-1]))
         except NotFound:
             raise
-        except Exception as error:  # whatever is wrong with one run, the others are shown
+        except Exception as error:  # whatever is wrong with one run, show the others
             row, points = RunRow(name=name, state="broken", error=_sentence(error)), {}
         with self._lock:
             self._known[name] = (signature, row, points)
@@ -193,7 +193,7 @@ class RunsFolder:
             return self._make_row(run, settings, reader, points, training), points
 
     def _settings(self, run: Run) -> Mapping[str, Any]:
-        """The settings of a run; read once, since they never change."""
+        """The settings of a run; read again only when the file has changed."""
         key = (run.folder, _stamp(run.config_path))
         with self._lock:
             if key in self._settings_of:
@@ -244,9 +244,9 @@ class RunsFolder:
         return row
 
     def ladder(self, run: Run) -> Ladder | None:
-        """What `keisei ladder` has stored of the run; if it is broken, the rest of the run is not.
+        """What `keisei ladder` has stored; a broken file does not break the rest of the run.
 
-        A stranger may have written it.
+        It may come from elsewhere, so nothing in it is trusted.
         """
         if not run.ladder_path.is_file():
             return None
@@ -257,7 +257,7 @@ class RunsFolder:
         return Ladder(players=sorted(players, key=lambda one: one.rating, reverse=True))
 
     def detail(self, name: str) -> RunDetail:
-        """A run with everything but its curves and games; of a broken one, what can be read."""
+        """A run with everything but its curves and games; if it is broken, what can be read."""
         try:
             return self._detail(name)
         except BrokenRun:
@@ -296,13 +296,13 @@ class RunsFolder:
 
 
 def _looks_like_a_run(path: Path) -> bool:
-    """Also a folder that may not be looked into: its row says so."""
+    """True also of a folder without read permission: its row says so."""
     if path.name.startswith("."):
         return False
     try:
         if not path.is_dir():
             return False
-    except (OSError, ValueError):  # no name of a file
+    except (OSError, ValueError):  # not a file name
         return False
     try:
         return any((path / part).exists() for part in _PARTS)
@@ -348,7 +348,7 @@ def _ladder_player(rating: dict[str, Any], entry: dict[str, Any]) -> LadderPlaye
 
 
 def _newest_ratings(ladder: Ladder | None) -> list[Elo]:
-    """The rating of the newest checkpoint for each way to play, first by its policy alone."""
+    """The newest checkpoint's rating for each way of playing, the policy alone first."""
     newest: dict[int, LadderPlayer] = {}
     for one in ladder.players if ladder else ():
         nodes = one.nodes or 0
@@ -362,7 +362,7 @@ def _newest_ratings(ladder: Ladder | None) -> list[Elo]:
 def _stamp(path: Path) -> tuple[int, int] | None:
     try:
         status = path.stat()
-    except (OSError, ValueError):  # ValueError: no name of a file
+    except (OSError, ValueError):  # ValueError: not a file name
         return None
     if path.name.endswith("-wal") and not status.st_size:  # a reader may leave it so
         return None

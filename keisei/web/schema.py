@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, FiniteFloat
 
-from keisei.shogi.actions import Turn
+from keisei.shogi.actions import Side
 
 Kind = Literal["shogi", "world"]
 State = Literal["training", "stopped", "finished", "broken"]
@@ -32,7 +32,7 @@ class Problem(Message):
 
 
 class Elo(Message):
-    """A rating on the yardstick with its 95 % interval: of a checkpoint, and of how it plays."""
+    """A rating on the yardstick with its 95 % interval, of a checkpoint and a way of playing."""
 
     rating: FiniteFloat
     low: FiniteFloat
@@ -66,7 +66,7 @@ class RunList(Message):
 
 
 class WorkerRow(Message):
-    """A worker of a run, and what it does with its time (shares from 0 to 1)."""
+    """A worker of a run, and how it spends its time (shares from 0 to 1)."""
 
     worker: int
     state: str
@@ -76,7 +76,10 @@ class WorkerRow(Message):
     restarts: int
     lag: FiniteFloat
     steps_per_s: FiniteFloat
-    memory_mb: FiniteFloat | None = None
+    resident_mb: FiniteFloat | None = Field(
+        None,
+        validation_alias=AliasChoices("resident_mb", "memory_mb"),  # as old runs call it
+    )
     node: str | None = None
 
 
@@ -126,7 +129,7 @@ class RunDetail(RunRow):
 
 
 class SeriesAnswer(Message):
-    """Curves: (step, value) pairs by the metric's name; no value: it was not a number."""
+    """Curves by metric: pairs of step and value, which is null where it was NaN or infinite."""
 
     series: dict[str, list[tuple[int, float | None]]]
 
@@ -135,16 +138,16 @@ class SeriesAnswer(Message):
 
 
 class Position(Message):
-    """All that is needed to draw a board."""
+    """Everything needed to draw a board."""
 
     sfen: str
-    turn: Turn
+    turn: Side
     check: bool
     last: str | None = None
 
 
 class PositionAnswer(Message):
-    """A position, and what may be played in it."""
+    """A position and its legal moves."""
 
     position: Position
     legal: list[str]
@@ -169,7 +172,7 @@ class TopMove(Message):
 
 
 class LiveGame(Message):
-    """A game that is being played now; values are Black's, from -1 to 1, by number of moves."""
+    """A game in progress; values are Black's, from -1 to 1, by number of moves."""
 
     game: int
     position: Position
@@ -187,14 +190,14 @@ class GameRow(Message):
     kind: str
     black: str
     white: str
-    winner: Turn | None
+    winner: Side | None
     reason: str
     length: int
     has_record: bool
 
 
 class GameList(Message):
-    """Some games of a run, newest first; `reasons` are those of all its games."""
+    """Some games of a run, newest first; `reasons` are how any of its games ended."""
 
     total: int
     games: list[GameRow]
@@ -227,24 +230,24 @@ class PlayerList(Message):
 
 
 class ClockSettings(Message):
-    """Seconds for the game, and then for each move."""
+    """Seconds for the whole game, then for each move."""
 
     main: float = Field(0, ge=0, le=86_400)
     byoyomi: float = Field(0, ge=0, le=3_600)
 
 
 class NewGame(Message):
-    """A game to begin; `start` is "startpos", a handicap's name or a SFEN."""
+    """A game to begin; `start` is "startpos", a handicap's name or an SFEN."""
 
     player: str = Field(max_length=500)
-    side: Turn = "black"
+    side: Side = "black"
     nodes: int = Field(0, ge=0, le=3200)
     start: str = Field("startpos", max_length=200)
     clock: ClockSettings | None = None
 
 
 class MoveRequest(Message):
-    """A move of the human."""
+    """The human's move."""
 
     move: str = Field(max_length=5)
 
@@ -254,20 +257,20 @@ class NoBody(Message):
 
 
 class Result(Message):
-    """How a game ended; `text` says it to the human."""
+    """How a game ended; `text` is for the human."""
 
-    winner: Turn | None
+    winner: Side | None
     reason: str
     text: str
 
 
 class ClockNow(Message):
-    """Seconds left for the game, and for this move (byoyomi included) of the player to move."""
+    """Each side's main time, and what the player to move has left, including byoyomi; seconds."""
 
     black: float
     white: float
     byoyomi: float
-    running: Turn | None = None
+    running: Side | None = None
     left: float | None = None
 
 
@@ -277,7 +280,7 @@ class PlayedGame(Message):
     id: str
     player: str
     label: str
-    side: Turn
+    side: Side
     nodes: int
     position: Position
     legal: list[str]
@@ -312,7 +315,7 @@ class LegendEntry(Message):
 
 
 class Frame(Message):
-    """A turn: the bottom and the top thing in each cell, the agents, and their rewards."""
+    """A turn: the lowest and the topmost thing in each cell, the agents, and their rewards."""
 
     ground: list[list[int]]
     cells: list[list[int]]
@@ -360,6 +363,6 @@ class RunUpdate(Message):
 
 
 class LiveUpdate(Message):
-    """The games being played now: the data of a `live` event."""
+    """The games in progress: the data of a `live` event."""
 
     games: list[LiveGame]

@@ -1,12 +1,12 @@
-"""Access control: one piece of middleware in front of everything.
+"""Access control: middleware in front of everything.
 
 - The Host header must name this server. A page on the internet that makes its own name point to
   127.0.0.1 (DNS rebinding) still sends its own name.
-- What changes something must come from our own page: Origin must be this server's.
-- Beyond loopback, a token is needed: in the address once, and from then on in a cookie that no
-  script can read and no other site can send.
-- Bodies are small, and arrive in time.
-- The page may load and reach nothing but this server, and nobody may frame it.
+- Requests that change something must come from our own page: Origin must be this server.
+- Beyond loopback, a token is needed: first in the address, then in a cookie that no script can
+  read and no other site can send.
+- Request bodies are limited in size and time.
+- The page can load from and connect to this server only, and cannot be framed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 MAX_BODY = 64 * 1024
 BODY_SECONDS = 20.0
 COOKIE = "keisei_token"
-_TOO_LARGE = (413, f"a request has at most {MAX_BODY:,} bytes")
+_TOO_LARGE = (413, f"a request may have at most {MAX_BODY:,} bytes")
 _TOO_SLOW = (408, "the request did not arrive in time")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _HEADERS = {
@@ -45,7 +45,7 @@ _HEADERS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Can only this machine reach a server that is bound to `host`?"""
+    """Is a server bound to `host` reachable from this machine only?"""
     if host == "localhost":
         return True
     try:
@@ -56,15 +56,15 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Access:
-    """Which names the server answers to, and the token that it asks for, if any."""
+    """The host names that the server answers to, and the token that it requires, if any."""
 
     hosts: frozenset[str] = frozenset(_LOOPBACK)
-    any_address: bool = False  # any IP address will do: rebinding needs a name
+    any_address: bool = False  # accept any IP address: rebinding needs a name
     token: str | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, host: str, more_hosts: tuple[str, ...] = ()) -> Access:
-        """For a server that is bound to `host`: beyond loopback, with a new token."""
+        """Access to a server bound to `host`; beyond loopback, with a new token."""
         hosts = {*_LOOPBACK, host.lower(), *(name.lower() for name in more_hosts)}
         if is_loopback(host):
             return cls(frozenset(hosts))
@@ -82,13 +82,13 @@ class Access:
         return self.any_address and _is_address(name)
 
     def is_token(self, given: str) -> bool:
-        """Is it the right token? It takes as long for a nearly right one as for any other."""
+        """Is it the right token? The comparison takes the same time for every wrong one."""
         expected = self.token or ""
         return secrets.compare_digest(given.encode(), expected.encode())
 
 
 class Guard:
-    """The middleware; pure ASGI, so that streams pass through as they come."""
+    """The middleware; pure ASGI, so that streams are not buffered."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
@@ -113,7 +113,7 @@ class Guard:
     def _refusal(
         self, scope: Scope, headers: Headers, brings_token: bool
     ) -> tuple[int, str] | None:
-        """Why the request may not pass: a status and a sentence."""
+        """Why the request is refused, as a status and a sentence; None if it may pass."""
         host = headers.get("host", "")
         if not self._access.knows_host(host):
             return 400, f"this server does not answer to the name {host[:100]!r}"
@@ -123,7 +123,7 @@ class Guard:
         if not length.isascii() or not length.isdigit() or int(length[:20]) > MAX_BODY:
             return _TOO_LARGE
         if self._access.token and not (self._has_token(headers) or brings_token):
-            return 401, "a token is needed: open the address that `keisei serve` printed"
+            return 401, "a token is required: open the address that `keisei serve` printed"
         return None
 
     def _has_token(self, headers: Headers) -> bool:
@@ -157,7 +157,7 @@ def _without_token(query: bytes) -> bytes:
 
 
 class _Body:
-    """Counts the bytes of a body that came without its length, or with a false one; and waits."""
+    """Counts the bytes of a body whose length was missing or wrong, and limits the wait for it."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive, self._size = receive, 0
@@ -179,7 +179,7 @@ class _Body:
 
 
 class _Answer:
-    """Adds the headers that every answer has."""
+    """Adds the headers that every response has."""
 
     def __init__(self, scope: Scope, send: Send, token: str | None) -> None:
         self._send, self._token = send, token
@@ -200,7 +200,7 @@ class _Answer:
 def _is_from_here(scope: Scope, headers: Headers, host: str) -> bool:
     site = headers.get("sec-fetch-site", "none")
     if scope["method"] in ("GET", "HEAD"):
-        # A link to the page may come from anywhere; the data behind it only from the page.
+        # Any site may link to the page; only the page may ask for the data.
         return site in ("same-origin", "none") or not scope["path"].startswith("/api")
     origin = headers.get("origin")
     if origin is None:

@@ -18,11 +18,11 @@ from keisei.web.app import Server, create_app
 from keisei.web.connections import Connection
 from keisei.web.security import Access
 
-MORE_PORTS = 50  # that are tried if the wanted one is taken
+MORE_PORTS = 50  # to try if the wanted one is taken
 
 
 class _Uvicorn(uvicorn.Server):
-    """Ends at once when it is told to, also while streams are open and agents think."""
+    """Stops at once when told to, even while streams are open and agents are thinking."""
 
     def __init__(self, config: uvicorn.Config, server: Server) -> None:
         super().__init__(config)
@@ -40,9 +40,9 @@ def serve(
     open_browser: bool = False,
     more_hosts: tuple[str, ...] = (),
 ) -> None:
-    """Serve the page until Ctrl-C, at the port or the next free one; port 0 takes any.
+    """Serve the page until Ctrl-C, on the port or the next free one; port 0 takes any.
 
-    Without a `runs_dir` it is "runs", where there need not be any run yet.
+    `runs_dir` is "runs" by default, which may not exist yet.
     """
     if runs_dir and not runs_dir.is_dir():
         raise KeiseiError(f"--runs {runs_dir} is not a folder: name the folder with your runs")
@@ -68,7 +68,7 @@ def serve(
         try:
             _Uvicorn(uvicorn_config(app), server).run(sockets=[listening])
         finally:
-            if server.busy:  # Python would wait for threads that load a network or think
+            if server.busy:  # Python would wait for threads that are loading a network or thinking
                 os._exit(130)
 
 
@@ -101,7 +101,7 @@ def _listen(host: str, port: int, more: int = MORE_PORTS) -> socket.socket:
 
 
 def _address(host: str, port: int, token: str | None, more_hosts: tuple[str, ...]) -> str:
-    """What to open in a browser: a name that others can use, if they may."""
+    """The address to open in a browser; for a public server, one that others can use."""
     if host in ("0.0.0.0", "::"):
         host = [*more_hosts, socket.gethostname()][0]
     name = f"[{host}]" if ":" in host else host

@@ -1,8 +1,8 @@
-"""Work that would hold up the event loop, done in threads; and how its errors come back.
+"""Work that would block the event loop runs in threads; this is how, and how errors come back.
 
-A rsshogi board must not be touched, nor even forgotten, by another thread than its own. An
-exception keeps the frames that it went through, and all that is in them: so what leaves a thread
-is a bare one. What nobody foresaw is logged where it happened, with its traceback.
+An rsshogi board must be touched, and even freed, only by the thread that made it. An exception
+keeps alive the frames that it passed through, with everything in them, so only a bare one leaves
+a thread. Unexpected errors are logged where they happen, with their traceback.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class WebError(KeiseiError):
-    """A request that cannot be answered; `status` is the HTTP code."""
+    """A request cannot be answered; `status` is the HTTP status code."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ class WebError(KeiseiError):
 
 
 class NotFound(WebError):
-    """The thing asked for does not exist."""
+    """What was asked for does not exist."""
 
     def __init__(self, message: str) -> None:
         super().__init__(404, message)
@@ -45,7 +45,7 @@ class Busy(WebError):
 
 
 class Threads:
-    """A few threads with a limit to what waits for them."""
+    """A few threads, with a limit on the work that waits for them."""
 
     def __init__(self, name: str, count: int, waiting: int) -> None:
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=f"keisei-{name}")
@@ -64,7 +64,7 @@ class Threads:
         future = asyncio.get_running_loop().run_in_executor(
             self._pool, _call, function, args, kwargs
         )
-        # Also when the client has gone and nobody waits: the thread is busy until it is done.
+        # Even if the client has gone: the thread stays busy until the work is done.
         future.add_done_callback(self._count_done)
         outcome = await asyncio.shield(future)
         if isinstance(outcome, Exception):
@@ -76,11 +76,11 @@ class Threads:
 
     @property
     def busy(self) -> bool:
-        """Is something under way?"""
+        """Is any work in progress?"""
         return self._under_way > 0
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Start no more work."""
         self._closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
 
@@ -92,10 +92,10 @@ def _call(
         return function(*args, **kwargs)
     except KeiseiError as error:
         return _bare(error)
-    except OSError as error:  # a training writes and removes files while they are looked at
+    except OSError as error:  # training writes and removes files while they are being read
         return WebError(500, f"a file cannot be read ({error}): reload the page and try again")
     except Exception as error:
-        log.error("a request failed:\n%s", traceback.format_exc())  # as text: it keeps no frames
+        log.error("a request failed:\n%s", traceback.format_exc())  # text keeps no frames
         return RuntimeError(f"{type(error).__name__}: {error}")
 
 

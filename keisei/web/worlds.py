@@ -6,6 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from keisei.web.runs import RunsFolder
 from keisei.web.schema import Episode, Frame, LegendEntry
 from keisei.web.threads import NotFound, WebError
 
+if TYPE_CHECKING:
+    from keisei.worlds.world import Entity
+
 MAX_TURNS = 500
 MAX_SECONDS = 20.0  # of playing
 MAX_CELLS = 1_000_000  # in all frames of an episode together
@@ -22,12 +26,12 @@ _KEPT = 8
 
 
 class Episodes:
-    """Plays episodes, one at a time, and keeps those that were asked for last."""
+    """Plays episodes, one at a time, and keeps the latest ones."""
 
     def __init__(self, runs: RunsFolder) -> None:
         self._runs = runs
         self._kept: OrderedDict[tuple[Path, int], Episode] = OrderedDict()
-        self._lock = threading.Lock()  # a checkpoint of a world may be large
+        self._lock = threading.Lock()  # a world's checkpoint may be large
 
     def play(self, name: str, seed: int) -> Episode:
         """An episode from a seed, by the run's newest checkpoint."""
@@ -47,14 +51,13 @@ class Episodes:
 
 
 def _play(run: Run, seed: int) -> Episode:
-    # Here and not above: agents need PyTorch, which takes seconds to import.
+    # Not at the top: agents need PyTorch, which takes seconds to import.
     from keisei.worlds.drawing import AGENT_COLORS
     from keisei.worlds.watch import load_episode_of
     from keisei.worlds.world import World
 
-    environment = load_episode_of(
-        run, seed, limit=MAX_CHECKPOINT
-    )  # a world that is code is refused
+    # A world that is code is refused.
+    environment = load_episode_of(run, seed, limit=MAX_CHECKPOINT)
     world = environment.world
     assert isinstance(world, World)
     world.reset()
@@ -88,18 +91,29 @@ def _play(run: Run, seed: int) -> Episode:
     return Episode(
         height=height,
         width=width,
-        legend=[
-            LegendEntry.model_validate(
-                {
-                    **{n: getattr(e, n) for n in ("name", "color", "shape", "layer")},
-                    "symbol": e.letter,
-                }
-            )
-            for e in world.entities
-        ],
+        legend=[_legend(entity) for entity in world.entities],
         agents=agents,
         agent_colors=[AGENT_COLORS[i % len(AGENT_COLORS)] for i in range(agents)],
         turns=world.max_turns,
         frames=frames,
         returns=[round(float(value), 4) for value in environment.returns],
     )
+
+
+def _refuse_own_code(run: Run) -> None:
+    """A file that names code must not have it run by someone who looks at a page."""
+    from keisei.worlds.config import load_world_config
+    from keisei.worlds.registry import WORLDS
+
+    name = load_world_config(None, run.config_path).world
+    if name not in WORLDS:
+        raise WebError(
+            400,
+            f"the world {name} is code of its own, which the page does not run: use `keisei worlds "
+            f"watch {run.name}` if you trust it",
+        )
+
+
+def _legend(entity: Entity) -> LegendEntry:
+    columns = {name: getattr(entity, name) for name in ("name", "color", "shape", "layer")}
+    return LegendEntry.model_validate({**columns, "symbol": entity.letter})

@@ -70,7 +70,7 @@ class PPOSettings(LearnerSettings):
         0.95, ge=0, le=1, description="Lambda of the advantage estimate (GAE)."
     )
     entropy_coef: float = Field(0.01, ge=0, description="Weight of the entropy bonus.")
-    value_loss_coeff: float = Field(0.5, ge=0, description="Weight of the value loss.")
+    value_loss_coef: float = Field(0.5, ge=0, description="Weight of the value loss.")
     max_grad_norm: float = Field(
         0.5, gt=0, description="Gradients longer than this are scaled down, per agent."
     )

@@ -92,4 +92,4 @@ class PPO(Algorithm):
         policy = -torch.minimum(ratio * advantage, clipped * advantage).mean(dim=1)
         value = (outputs[..., -1] - torch.from_numpy(batch["return"])).square().mean(dim=1)
         entropy = -(log_probs.exp() * log_probs).sum(dim=-1).mean(dim=1)
-        return policy + settings.value_loss_coeff * value - settings.entropy_coef * entropy
+        return policy + settings.value_loss_coef * value - settings.entropy_coef * entropy

@@ -26,9 +26,10 @@ import yaml
 from keisei.errors import KeiseiError
 from keisei.processes.machine import keep_freed_memory
 from keisei.runs.checkpoint import CheckpointStore, step_of, understanding
-from keisei.runs.metrics import MetricsStore, TensorBoardWriter
+from keisei.runs.metrics import MetricsStore
 from keisei.runs.run import Run, is_training
 from keisei.runs.stopping import Stopper
+from keisei.runs.tensorboard import TensorBoardWriter
 from keisei.runs.trace import Trace, check_trace_file
 from keisei.settings import to_yaml
 from keisei.worlds.config import WorldRunConfig, load_world_config

@@ -150,5 +150,5 @@ def test_export_overwrites_nothing_and_knows_one_format(tmp_path, name):
 def test_a_network_is_not_exported_to_a_folder_that_is_not_there(tmp_path):
     done = CliRunner().invoke(app, ["export", "shipped", "-o", str(tmp_path / "nowhere" / "x.pt")])
     assert done.exit_code == 2
-    assert f"{tmp_path / 'nowhere'} is no folder" in done.stderr
+    assert f"{tmp_path / 'nowhere'} is not a folder" in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -152,7 +152,7 @@ def test_a_killed_run_leaves_a_cluster_alone_that_it_only_joined(tmp_path):
     ("address", "says"),
     [
         ("127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1"),
-        ("nowhere", "'nowhere' is no address of a Ray cluster"),
+        ("nowhere", "'nowhere' is not an address of a Ray cluster"),
         ("ray://127.0.0.1:10001", "start the training on a machine of the cluster"),
     ],
 )

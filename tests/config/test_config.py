@@ -2,8 +2,8 @@ import pytest
 import yaml
 
 from keisei import configs
-from keisei.config_schema import AppConfig, describe, load_config
-from keisei.settings import ConfigError, to_yaml
+from keisei.config_schema import ELSEWHERE, AppConfig, describe, load_config
+from keisei.settings import ConfigError, setting_names, to_yaml
 from keisei.worlds.config import load_world_config
 from tests.processes import run_keisei
 from tests.web.hostile import LAUGHS, MERGES
@@ -59,6 +59,12 @@ def test_an_override_sets_the_field(override, value):
         ("training.lerning_rate=1", ["training.lerning_rate: ", "mean training.learning_rate?"]),
         ("training.totl_timesteps=1", ["no such setting: did you mean training.total_timesteps?"]),
         ("training.rollout_length=1", ["did you mean training.parallel.rollout_length?"]),
+        ("training.parallel.max_game_length=99", ["did you mean env.move_limit?"]),
+        ("training.learnin_rate=1", ["did you mean training.learning_rate?"]),
+        ("training.lr=1", ["did you mean training.learning_rate?"]),
+        ("env.seed=100000000000000000000000", ["env.seed", "less than 9223372036854775808"]),
+        ("training.parallel.rollout_length=10000000000000", ["rollout_length", "1000000"]),
+        ("training.total_timesteps=1000000000000", ["total_timesteps", "less than 1000000000000"]),
         ("games=8", ["games: there is no such setting: did you mean evaluation.games?"]),
         ("trainin.gamma=1", ["trainin: there is no such setting: did you mean training?"]),
         ("qqq.www=1", ["qqq: there is no such setting (`keisei config` lists them all)"]),
@@ -82,6 +88,32 @@ def test_a_bad_value_names_the_field_the_value_and_what_is_allowed_in_one_line(o
     assert "\n" not in str(error.value)
     for part in says:
         assert part in str(error.value)
+
+
+def test_what_other_programs_call_a_setting_is_none_of_ours_and_means_one():
+    names = setting_names(AppConfig)
+    assert set(ELSEWHERE.values()) <= set(names)
+    assert not set(ELSEWHERE) & {name.rpartition(".")[2] for name in names}
+
+
+# What the plan of the parallel part gives as examples.
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "{enabled: true, num_workers: 4, episodes_per_worker: 1, model_sync_interval: 10}",
+        "{enabled: true, num_workers: 8, episodes_per_worker: 2, model_sync_interval: 5, "
+        "queue_maxsize: 200, use_shared_memory: true}",
+        "{model_sync_interval: 100}",
+    ],
+)
+def test_the_plans_own_examples_load_and_the_allowed_lag_follows_the_interval(tmp_path, settings):
+    file = tmp_path / "settings.yaml"
+    file.write_text(f"training: {{parallel: {settings}}}")
+    parallel = load_config(file).training.parallel
+    assert parallel.max_policy_lag == parallel.model_sync_interval + 3
+    assert load_config(file, ["training.parallel.max_policy_lag=200"]).training.parallel
+    with pytest.raises(ConfigError, match="leave that out, or set it to at least"):
+        load_config(file, ["training.parallel.max_policy_lag=1"])
 
 
 @pytest.mark.parametrize(
@@ -141,6 +173,17 @@ def test_a_file_of_the_users_own_is_taken_as_it_is(tmp_path, monkeypatch, name):
     file.parent.mkdir(exist_ok=True)
     file.write_text("training: {total_timesteps: 77}")
     assert load_config(name).training.total_timesteps == 77
+
+
+def test_settings_of_an_old_run_have_old_names_and_what_is_given_later_counts(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text("training: {value_loss_coeff: 0.7}")
+    assert load_config(file).training.value_loss_coef == 0.7
+    assert load_config(file, ["training.value_loss_coef=0.8"]).training.value_loss_coef == 0.8
+    file.write_text("training: {value_loss_coef: 0.7}")
+    assert load_config(file, ["training.value_loss_coeff=0.8"]).training.value_loss_coef == 0.8
+    world = load_world_config("tag", overrides=["ppo.value_loss_coeff=0.9"])
+    assert world.ppo.value_loss_coef == 0.9
 
 
 def test_a_bad_value_on_the_command_line_is_one_line_and_exit_code_2(tmp_path):

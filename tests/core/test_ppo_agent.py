@@ -145,7 +145,7 @@ def test_the_entropy_bonus_keeps_the_policy_open():
     entropies = []
     for bonus in (0, 1):
         size = ["model.depth=1", "model.width=16", "training.minibatch_size=8"]
-        free = ["training.target_kl=0", "training.value_loss_coeff=0"]
+        free = ["training.target_kl=0", "training.value_loss_coef=0"]
         config = load_config(overrides=[*size, *free, f"training.entropy_coef={bonus}"])
         agent = PPOAgent(config, "cpu")
         with torch.no_grad():  # a fresh policy is as open as can be
@@ -156,3 +156,25 @@ def test_the_entropy_bonus_keeps_the_policy_open():
         before, after = (agent.learn(buffer)["entropy"] for _ in range(2))
         entropies.append(after - before)
     assert entropies[1] > max(entropies[0], 0)
+
+
+@pytest.mark.parametrize(("advantage", "pushes"), [(1, False), (-1, True)])
+def test_a_policy_that_has_moved_far_enough_is_not_pushed_further(advantage, pushes):
+    alone = ["training.value_loss_coef=0", "training.normalize_advantages=false"]
+    config = load_config(overrides=["model.depth=1", "model.width=16", *alone])
+    agent = PPOAgent(config, "cpu")
+    batch = filled(agent).get_batch()
+    moved = batch._replace(  # by a factor of e: the limit is 1.2
+        log_probs=batch.log_probs - 1, advantages=np.full_like(batch.advantages, advantage)
+    )
+    loss, _ = agent._loss(moved, entropy_coef=0.0)
+    loss.backward()
+    steps = [w.grad.abs().max().item() for w in agent.network.parameters() if w.grad is not None]
+    assert (max(steps) > 0) == pushes
+
+
+def test_a_value_that_has_moved_too_far_is_charged_for_what_it_was_allowed():
+    agent = PPOAgent(load_config(overrides=["model.depth=1", "model.width=8"]), "cpu")
+    old, value, worth = torch.tensor([[0.0], [0.5], [1.0]])
+    assert agent._value_loss(value, old, worth).item() == pytest.approx((1 - 0.2) ** 2)
+    assert agent._value_loss(value, value, worth).item() == pytest.approx((1 - 0.5) ** 2)

@@ -151,7 +151,7 @@ def test_an_engine_that_cannot_start_again_breaks_its_games_off_and_the_match_en
     finally:
         player.close()
     assert result.failures == Counter({"once": 4})
-    assert "cannot be started again" in caplog.text
+    assert "cannot be restarted" in caplog.text
 
 
 def test_a_silent_engine_is_given_up_after_its_time(bad_engine):

@@ -145,7 +145,7 @@ def test_without_engines_it_says_what_is_missing_above(capsys):
     run_rate("greedy,random=75", 2000, yardstick=Yardstick([*QUICK.references, strong]))
     shown = " ".join(capsys.readouterr().out.split())
     assert "not installed: no-such-engine" in shown
-    assert "above greedy (1450) there is none to rate by" in shown
+    assert "there are none above greedy (1450)" in shown
 
 
 def test_another_version_of_an_engine_than_the_one_that_was_rated_is_named(
@@ -156,7 +156,7 @@ def test_another_version_of_an_engine_than_the_one_that_was_rated_is_named(
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     check_engines(Yardstick(QUICK.references, versions={"some-engine": "Some Engine 1.0"}))
-    assert "some-engine is some-engine here; its ratings are of Some Engine 1.0" in caplog.text
+    assert "some-engine is some-engine here; its ratings are for Some Engine 1.0" in caplog.text
 
 
 def test_the_yardstick_that_comes_with_keisei_has_no_gap_and_its_neighbours_are_tied():

@@ -115,7 +115,7 @@ def test_results_that_stray_from_what_ratings_say_make_intervals_wider():
 
 
 def test_nobody_can_be_rated_without_somebody_whose_rating_is_known():
-    with pytest.raises(KeiseiError, match="nobody whose rating is known"):
+    with pytest.raises(KeiseiError, match="no player with a known rating"):
         rate({("a", "b"): Pentanomial.of_games(1, 0, 1)}, {})
 
 

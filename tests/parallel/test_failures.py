@@ -232,8 +232,8 @@ def test_no_file_descriptors_left_is_an_error_that_says_so(setup):
 
 
 def test_memory_that_cannot_be_had_is_an_error_that_says_so(setup):
-    config, agent = setup("num_envs_per_worker=100000000", "rollout_length=10000")
-    with pytest.raises(ParallelError, match=r"could not be made .* GiB are needed and"):
+    config, agent = setup("num_envs_per_worker=10000", "rollout_length=1000000")
+    with pytest.raises(ParallelError, match=r"could not be allocated .* GiB are needed and"):
         ParallelManager(config, agent).start_workers()
 
 

@@ -83,6 +83,19 @@ def test_a_version_that_was_half_written_when_the_learner_died_is_not_seen():
     shared.close()
 
 
+def test_a_new_version_leaves_the_one_before_it_whole_for_those_who_are_reading_it():
+    network = filled(3)
+    synchronizer = ModelSynchronizer(network)
+    synchronizer.publish(3)
+    shared = synchronizer.shared
+    read = int(shared["current"][0])
+    network.weight.data.fill_(4)
+    synchronizer.publish(4)
+    assert shared["weights"][read].min() == 3
+    assert shared["version"].tolist()[read] == 3
+    shared.close()
+
+
 def test_weights_that_never_become_whole_are_an_error(monkeypatch):
     monkeypatch.setattr("keisei.training.parallel.model_sync.READ_TIMEOUT", 0.05)
     synchronizer = ModelSynchronizer(filled(1))

@@ -129,3 +129,10 @@ def test_the_opponents_moves_are_drawn_from_its_own_policy():
     assert 0 < theirs.sum() < theirs.size
     np.testing.assert_allclose(rollout.log_probs[theirs], -np.log(counts[theirs]), rtol=1e-6)
     assert not np.allclose(rollout.log_probs[~theirs], -np.log(counts[~theirs]), rtol=1e-6)
+
+
+def test_the_learner_changes_sides_after_each_game():
+    config, agent = make("env.move_limit=3", "rollout_length=9")
+    shard, rollout = make_shard(config, 0), new_rollout(config)
+    shard.collect(agent.evaluate, rollout, 0, uniform)
+    assert rollout.learned[:, 0].tolist() == [True, False] * 4 + [True]  # games of three moves

@@ -1,7 +1,10 @@
+import logging
 import os
+import signal
 
 import pytest
 
+from keisei.training import parallel
 from keisei.training.parallel import ParallelError, ParallelManager, make_manager
 from keisei.training.parallel.statistics import worker_rows
 
@@ -132,9 +135,25 @@ def test_statistics_tell_what_every_worker_does_and_where_the_rollouts_are(setup
                 0,
                 0,
             )
-            assert row["memory_mb"] > 1
+            assert row["resident_mb"] > 1
             assert row["node"] is None
     assert manager.get_statistics() == {"is_running": False}
+
+
+def test_what_the_plans_name_is_there_under_that_name(setup):
+    names = ["ParallelManager", "SelfPlayWorker", "WorkerCommunicator", "ModelSynchronizer"]
+    assert {*names, "ExperienceCollector"} <= set(parallel.__all__)
+    config, agent = setup("num_workers=2")
+    manager = ParallelManager(config, agent)
+    assert manager.workers == []
+    manager.start_workers()
+    assert [worker.process.pid for worker in manager.workers] == list(pids(manager).values())
+    assert isinstance(manager.communicator, parallel.WorkerCommunicator)
+    assert manager.communicator.get_queue_info()["ready"] == 2
+    assert manager.get_status()["queue_info"]["workers"] == 2
+    manager.sync_model_to_workers()
+    manager.stop_workers()
+    assert manager.workers == []
 
 
 def test_nothing_is_left_after_shutdown(setup):
@@ -151,3 +170,40 @@ def test_nothing_is_left_after_shutdown(setup):
     assert set(os.listdir("/proc/self/fd")) == files
     with pytest.raises(ParallelError, match="start_workers"):
         manager.collect_experiences()
+
+
+def test_the_log_tells_the_life_of_every_worker_with_its_process(setup, caplog):
+    caplog.set_level(logging.DEBUG, logger="keisei.training.parallel")
+    config, agent = setup()
+    with ParallelManager(config, agent) as manager:
+        first = pids(manager)[0]
+        manager.collect_experiences()
+        agent.version += 1
+        manager.synchronize_models()
+        os.kill(first, signal.SIGKILL)
+        wait_for(manager, lambda: pids(manager).get(0, first) != first)
+        wait_for(manager, manager._supervisor.all_ready)
+        second = pids(manager)[0]
+        manager.reset_workers()
+        third = pids(manager)[0]
+    log = [record.getMessage() for record in caplog.records]
+    one, two, three = (f"keisei-worker-0 (process {pid})" for pid in (first, second, third))
+    life = [
+        "version 0 of the weights is there for all workers",
+        f"{one} starts",
+        f"{one} is ready",
+        f"{one} begins a rollout with version 0 in slot 0",
+        f"{one} finished a rollout; ",
+        "version 1 of the weights is there for all workers",
+        f"{one} ended (SIGKILL (killed, or out of memory)): a new one takes its place",
+        f"{two} starts",
+        f"{two} is ready",
+        f"{two} is told to leave",
+        f"{two} has left",
+        f"{three} starts",
+        f"{three} is ready",
+        f"all processes are stopped: ['{three}']",
+    ]
+    assert len(log) == len(life)
+    for line, wanted in zip(log, life, strict=True):
+        assert line.startswith(wanted)

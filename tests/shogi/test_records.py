@@ -281,6 +281,11 @@ def test_a_messy_kif_file_is_read(tmp_path):
     assert record.comments == {0: "before the game", 1: "good"}
 
 
+def test_an_illegal_move_in_a_variation_does_not_matter(tmp_path):
+    text = "   1 ７六歩(77)\n   2 ３四歩(33)\n変化：2手\n   2 ８四歩(83)\n   3 ９九玉(11)\n"
+    assert read_record(save(tmp_path / "game.kifu", text)).moves == ("7g7f", "3c3d")
+
+
 @pytest.mark.parametrize(
     "moves", ["▲７六歩△３四歩▲２二角成△同　銀", "☗７六歩 ☖３四歩\n☗２二角成\n☖同銀"]
 )

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from keisei.shogi import (
-    HANDICAPS,
     NUM_ACTIONS,
     IllegalActionError,
     ShogiGame,
@@ -10,7 +9,7 @@ from keisei.shogi import (
     planes,
 )
 from keisei.shogi.features import SIDE
-from keisei.shogi.rules import START_SFEN
+from keisei.shogi.rules import HANDICAPS, START_SFEN
 from keisei.shogi.vector_shogi import moves_in_state
 
 MATE_IN_ONE = "4k4/9/4G4/9/9/9/9/9/4K4 b G 1"
@@ -208,3 +207,13 @@ def test_the_state_of_an_old_checkpoint_which_has_moves_as_bits_goes_on_exactly(
     played(games, 3)
     assert games.moves_of(0)[1][-3:] == ["4a3a", "2g2f", "2c2d"]
     assert games.moves_of(1)[1][-3:] == ["6h5h", "4c4d", "3i4h"]
+
+
+def test_games_start_drawn_by_their_own_streams():
+    starts = [START_SFEN, HANDICAPS["rook"], HANDICAPS["lance"]]
+    few = VectorShogi(2, seed=3, move_limit=2, start_sfens=starts)
+    many = VectorShogi(9, seed=3, move_limit=2, start_sfens=starts)
+    for _ in range(12):  # each game ends after two moves, and the next one is drawn
+        for games in (few, many):
+            games.step(games.random_actions())
+        np.testing.assert_array_equal(few.observations, many.observations[:2])

@@ -2,7 +2,6 @@
 
 import pytest
 
-from keisei.config_schema import load_config
 from keisei.core.rollout import empty_rollout
 from keisei.training.parallel.experience_collector import ExperienceCollector
 from keisei.training.parallel.messages import RolloutDone
@@ -13,11 +12,11 @@ STEPS = 8  # in a rollout
 @pytest.fixture
 def collector():
     """One with five rollouts of two workers, whose versions tell them apart."""
-    collector = ExperienceCollector(load_config(), num_slots=0)
+    collector = ExperienceCollector(max_policy_lag=4)
     for version, worker in enumerate([0, 1, 1, 0, 1]):
         rollout = empty_rollout(STEPS, 1)
         rollout.version = version
-        collector.accept(worker, RolloutDone(None, version, 0, [], {}, rollout=rollout), None)
+        collector.accept(worker, RolloutDone(None, version, [], {}, rollout=rollout))
     return collector
 
 
@@ -42,7 +41,7 @@ def test_all_at_once_come_in_order_of_round_and_worker(collector):
 
 
 def test_only_those_that_are_too_old_are_dropped_and_they_are_counted(collector):
-    collector.drop_old(version=6)  # max_policy_lag is 4
+    collector.drop_old(version=6)
     assert versions(collector.waiting) == [2, 3, 4]
     assert collector.totals["dropped_rollouts"] == 2
     assert collector.totals["rollouts"] == 5

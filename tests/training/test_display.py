@@ -27,7 +27,7 @@ from keisei.shogi import ShogiGame
 from keisei.shogi.board_text import board_text
 from keisei.training.display import HISTORY, LiveView, PlainLines, make_display
 from keisei.training.learning_curve import LearningCurve, draw_learning_curve
-from keisei.training.live_panels import LEARNING, View, draw
+from keisei.training.live_panels import LEARNING, Snapshot, draw
 from keisei.training.progress import Progress
 from keisei.training.trainer import Trainer
 from tests.processes import Process
@@ -269,7 +269,7 @@ def test_the_curves_of_a_resumed_run_begin_where_the_run_began(tmp_path, capsys)
     assert "broken off" in capsys.readouterr().out
 
 
-def a_view(**changes: object) -> View:
+def a_view(**changes: object) -> Snapshot:
     progress = Progress(123_456_789_012, steps=98_765_432_109, games=123_456_789)
     progress.reasons = Counter({"checkmate": 60_000_000, "perpetual check": 63_456_789})
     progress.metrics = dict.fromkeys([*LEARNING, "decided", "game_length"], -1.23456e-7)
@@ -279,7 +279,7 @@ def a_view(**changes: object) -> View:
     board = board_text(ShogiGame())
     known = {"name": "a [bold]name[/] " * 9, "phase": "training", "progress": progress}
     known |= {"elapsed": 1e6, "left": math.inf, "against": against, "history": history}
-    return View(**{**known, "board": board, "move": 512, **changes})
+    return Snapshot(**{**known, "board": board, "move": 512, **changes})
 
 
 @pytest.mark.parametrize("height", [5, 8, 15, 24, 30, 50])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from keisei.config_schema import LEARNERS, load_config
+from keisei.config_schema import load_config
 from keisei.core import rollout as rollouts
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.learner import Learner
@@ -15,6 +15,7 @@ from keisei.runs.run import Run
 from keisei.settings import ConfigError, to_yaml
 from keisei.training.parallel.slots import slot_layout
 from keisei.training.trainer import Trainer
+from keisei.training_config import LEARNERS
 from tests.training.conftest import assert_same, assert_same_state, options
 
 

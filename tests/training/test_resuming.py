@@ -26,13 +26,13 @@ CAN_CHANGE = {
     "training.minibatch_size": 32,
     "training.clip_epsilon": 0.1,
     "training.value_clip": 0,
-    "training.value_loss_coeff": 1,
+    "training.value_loss_coef": 1,
     "training.entropy_coef": 0.1,
     "training.entropy_coef_end": 1,
     "training.max_grad_norm": 2,
     "training.target_kl": 0,
     "training.normalize_advantages": False,
-    "training.mixed_precision": True,
+    "training.precision": "bfloat16",
     "training.checkpoint_interval": 256,
     "training.keep_checkpoints": 1,
     "training.parallel.enabled": True,
@@ -62,6 +62,7 @@ CAN_CHANGE = {
     "training.search.considered": 4,
     "training.search.scale": 1.0,
     "training.average": 0.9,
+    "stretches": "[{begin: 9, change: {training.gamma: 0.9}}]",
     "evaluation.opponents": "[greedy]",
     "evaluation.temperature": 0,
     "evaluation.rate": True,
@@ -124,3 +125,7 @@ def test_a_setting_that_cannot_change_is_refused_by_name(run, name):
         resume(run, name, CANNOT[name])
     assert f" {name} cannot " in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_longer_goal_is_the_goal(run):
+    assert resume(run, "training.total_timesteps", 4096).progress.total_timesteps == 4096

@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 
 from keisei.cli import app
 from keisei.config_schema import AppConfig
-from keisei.runs.metrics import MetricsError, MetricsReader, MetricsStore, TensorBoardWriter
+from keisei.runs.metrics import MetricsError, MetricsReader, MetricsStore
 from keisei.runs.run import Run, RunError
+from keisei.runs.tensorboard import TensorBoardWriter
 from keisei.settings import to_yaml
 from keisei.worlds.config import WorldRunConfig
 from tests.training.conftest import run_python
@@ -79,10 +80,10 @@ def test_opening_what_is_no_run_says_what_is_missing(tmp_path):
     with pytest.raises(RunError, match=r"no run 'gone': looked for the folder .*gone"):
         Run.open("gone", tmp_path)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(RunError, match=r"not a run: config\.yaml and checkpoints/ are missing"):
+    with pytest.raises(RunError, match=r"not a run: it has no config\.yaml and no checkpoints"):
         Run.open("empty", tmp_path)
     (tmp_path / "empty" / "checkpoints").mkdir()
-    with pytest.raises(RunError, match=r"not a run: config\.yaml is missing"):
+    with pytest.raises(RunError, match=r"not a run: it has no config\.yaml"):
         Run.open("empty", tmp_path)
 
 

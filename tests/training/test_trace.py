@@ -35,7 +35,7 @@ def test_a_file_that_is_there_is_refused_and_left_alone(keisei, command):
 def test_a_folder_that_is_not_there_is_refused_before_a_run_is_made(keisei, command):
     done = keisei(*command, "--trace", "nowhere/trace.json")
     assert done.exit_code == 2
-    assert "nowhere is no folder" in done.stderr
+    assert "nowhere is not a folder" in done.stderr
     assert not Path("runs").exists()
 
 

@@ -217,6 +217,27 @@ def test_an_error_loses_no_update_that_was_done(tmp_path, caplog):
     assert_same_state(whole.state_dict(), resumed.state_dict())
 
 
+def test_a_stop_in_the_middle_of_an_update_saves_the_state_from_before_it(tmp_path, monkeypatch):
+    config = load_config(overrides=options()[1::2])
+    whole, stopped = trainer_of(config, tmp_path), trainer_of(config, tmp_path)
+    learn, steps = stopped.agent._step, []
+
+    def stops(*given):
+        steps.append(given)
+        if len(steps) == 7:  # an update has four
+            signal.raise_signal(signal.SIGINT)
+        return learn(*given)
+
+    monkeypatch.setattr(stopped.agent, "_step", stops)
+    assert not TrainingLoopManager(stopped).run()
+    assert [path.name for path in stopped.checkpoints.paths()] == ["step_000000000256.pt"]
+    resumed = Trainer(config, stopped.run)
+    resumed.load_state_dict(stopped.checkpoints.latest()[1])
+    for trainer in (whole, resumed):
+        assert TrainingLoopManager(trainer).run()
+    assert_same_state(whole.state_dict(), resumed.state_dict())
+
+
 def test_an_error_saves_no_weights_that_are_no_numbers(tmp_path):
     config = load_config(overrides=options()[1::2])
     trainer = trainer_of(config, tmp_path, Spoils())
@@ -300,15 +321,19 @@ def test_a_run_that_trains_and_has_no_checkpoint_yet_is_only_said_to_be_in_use(k
         (["--resume", "a", "--name", "b"], "--name"),
         (["--config", "missing.yaml"], "missing.yaml"),
         (["--name", "../a"], "../a"),
+        (["-o", "env.seed=100000000000000000000000"], "env.seed"),
+        (["-o", "training.parallel.rollout_length=1000000"], "lower training.parallel.rollout_len"),
+        (["-o", "env.device=cuda:9"], "CUDA devices"),
         (["-o", "logging.runs_dir=/proc/none"], "/proc/none"),
     ],
 )
-def test_what_cannot_be_done_is_one_clear_line_and_exit_code_2(keisei, arguments, says):
+def test_what_cannot_be_done_is_one_clear_line_and_leaves_no_run(keisei, tmp_path, arguments, says):
     process = keisei("train", *arguments)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert says in err
     assert err.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_finished_run_says_how_to_go_on(finished_run, tmp_path):

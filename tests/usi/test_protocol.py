@@ -20,7 +20,7 @@ from keisei.usi.protocol import Go, read_go
     ],
 )
 def test_how_long_it_thinks(go, turn, overhead, seconds):
-    assert go.limit(turn, overhead=overhead).time == pytest.approx(seconds)
+    assert go.limit(turn, overhead=overhead).seconds == pytest.approx(seconds)
 
 
 def test_go_is_read_word_by_word():

@@ -218,7 +218,7 @@ def test_a_checkpoint_of_a_world_cannot_be_played(client):
     file = client.get("/api/runs/hunt").json()["checkpoints"][0]["file"]
     answer = client.post("/api/play", json={"player": f"run/hunt/{file}"})
     assert answer.status_code == 400
-    assert "holds no network" in answer.json()["detail"]
+    assert "has no network" in answer.json()["detail"]
 
 
 def test_a_game_goes_on_when_training_removes_its_checkpoint(runs):

@@ -117,6 +117,14 @@ def test_a_run_of_an_older_keisei_is_read(runs):
         assert client.get("/api/runs/first").json()["workers"] == []
 
 
+def test_workers_of_an_older_keisei_have_their_memory_under_its_old_name(runs):
+    row = {"worker": 0, "state": "running", "busy": 1, "waiting": 0, "syncing": 0, "restarts": 0}
+    with MetricsStore(Run(runs / "first").metrics_path) as store:
+        store.set_now("workers", [{**row, "lag": 0, "steps_per_s": 9, "memory_mb": 20.5}])
+    with serving(runs) as client:
+        assert client.get("/api/runs/first").json()["workers"][0]["resident_mb"] == 20.5
+
+
 def test_who_holds_the_lock_trains_and_looking_does_not_disturb(runs):
     run = Run(runs / "first")
     folder = RunsFolder(runs)

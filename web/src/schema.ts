@@ -6,7 +6,7 @@ export interface Checkpoint {
   steps: number;
 }
 
-/** Seconds left for the game, and for this move (byoyomi included) of the player to move. */
+/** Each side's main time, and what the player to move has left, including byoyomi; seconds. */
 export interface ClockNow {
   black: number;
   white: number;
@@ -15,13 +15,13 @@ export interface ClockNow {
   left: number | null;
 }
 
-/** Seconds for the game, and then for each move. */
+/** Seconds for the whole game, then for each move. */
 export interface ClockSettings {
   main?: number;
   byoyomi?: number;
 }
 
-/** A rating on the yardstick with its 95 % interval: of a checkpoint, and of how it plays. */
+/** A rating on the yardstick with its 95 % interval, of a checkpoint and a way of playing. */
 export interface Elo {
   rating: number;
   low: number;
@@ -42,7 +42,7 @@ export interface Episode {
   returns: Array<number>;
 }
 
-/** A turn: the bottom and the top thing in each cell, the agents, and their rewards. */
+/** A turn: the lowest and the topmost thing in each cell, the agents, and their rewards. */
 export interface Frame {
   ground: Array<Array<number>>;
   cells: Array<Array<number>>;
@@ -67,7 +67,7 @@ export interface GameDetail {
   values: Array<number | null>;
 }
 
-/** Some games of a run, newest first; `reasons` are those of all its games. */
+/** Some games of a run, newest first; `reasons` are how any of its games ended. */
 export interface GameList {
   total: number;
   games: Array<GameRow>;
@@ -135,7 +135,7 @@ export interface LegendEntry {
   layer: number;
 }
 
-/** A game that is being played now; values are Black's, from -1 to 1, by number of moves. */
+/** A game in progress; values are Black's, from -1 to 1, by number of moves. */
 export interface LiveGame {
   game: number;
   position: Position;
@@ -144,12 +144,12 @@ export interface LiveGame {
   values: Array<[number, number]>;
 }
 
-/** The games being played now: the data of a `live` event. */
+/** The games in progress: the data of a `live` event. */
 export interface LiveUpdate {
   games: Array<LiveGame>;
 }
 
-/** A move of the human. */
+/** The human's move. */
 export interface MoveRequest {
   move: string;
 }
@@ -161,7 +161,7 @@ export interface MoveText {
   japanese: string;
 }
 
-/** A game to begin; `start` is "startpos", a handicap's name or a SFEN. */
+/** A game to begin; `start` is "startpos", a handicap's name or an SFEN. */
 export interface NewGame {
   player: string;
   side?: "black" | "white";
@@ -203,7 +203,7 @@ export interface PlayerRow {
   steps: number | null;
 }
 
-/** All that is needed to draw a board. */
+/** Everything needed to draw a board. */
 export interface Position {
   sfen: string;
   turn: "black" | "white";
@@ -211,7 +211,7 @@ export interface Position {
   last: string | null;
 }
 
-/** A position, and what may be played in it. */
+/** A position and its legal moves. */
 export interface PositionAnswer {
   position: Position;
   legal: Array<string>;
@@ -222,7 +222,7 @@ export interface Problem {
   detail: string;
 }
 
-/** How a game ended; `text` says it to the human. */
+/** How a game ended; `text` is for the human. */
 export interface Result {
   winner: "black" | "white" | null;
   reason: string;
@@ -294,7 +294,7 @@ export interface RunUpdate {
   events: Array<RunEvent>;
 }
 
-/** Curves: (step, value) pairs by the metric's name; no value: it was not a number. */
+/** Curves by metric: pairs of step and value, which is null where it was NaN or infinite. */
 export interface SeriesAnswer {
   series: Record<string, Array<[number, number | null]>>;
 }
@@ -308,7 +308,7 @@ export interface TopMove {
   value: number | null;
 }
 
-/** A worker of a run, and what it does with its time (shares from 0 to 1). */
+/** A worker of a run, and how it spends its time (shares from 0 to 1). */
 export interface WorkerRow {
   worker: number;
   state: string;
@@ -318,6 +318,6 @@ export interface WorkerRow {
   restarts: number;
   lag: number;
   steps_per_s: number;
-  memory_mb: number | null;
+  resident_mb: number | null;
   node: string | null;
 }

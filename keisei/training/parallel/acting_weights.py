@@ -1,4 +1,4 @@
-"""The weights that play: the learner's own, or older ones until they are handed on."""
+"""The weights that play: the learner's own, or older ones until the next synchronisation."""
 
 from __future__ import annotations
 
@@ -6,41 +6,46 @@ import copy
 from typing import Any
 
 from keisei.core.learner import Learner
+from keisei.core.precision import in_precision
 
 
 class ActingWeights:
-    """The newest version that was handed on to those who play.
+    """The newest version that workers were given.
 
-    If every version is, they are the learner's own network. Otherwise they are a copy, and part of
-    a run's state: whoever goes on with the run plays with the same weights.
+    If they get every version, it is the learner's own network. Otherwise it is a copy, and part of
+    a run's state, so that a resumed run plays with the same weights.
     """
 
     def __init__(self, agent: Learner, model_sync_interval: int) -> None:
         self._agent = agent
         self._interval = model_sync_interval
+        precision = agent.config.training.precision
         self._are_own = model_sync_interval == 1
-        self.network = agent.network if self._are_own else copy.deepcopy(agent.network)
+        shared = self._are_own and precision == "float32"
+        self.network = (
+            agent.network if shared else in_precision(copy.deepcopy(agent.network), precision)
+        )
         self.version = agent.version
 
     @property
     def are_due(self) -> bool:
-        """Is the learner so far ahead that its weights should be handed on?"""
+        """Is the learner so far ahead that workers should get its weights?"""
         return self._agent.version - self.version >= self._interval
 
     def take(self) -> None:
-        """Become the learner's weights of now."""
-        if not self._are_own:
+        """Take the learner's current weights."""
+        if self.network is not self._agent.network:
             self.network.load_state_dict(self._agent.network.state_dict())
         self.version = self._agent.version
 
     def state_dict(self) -> dict[str, Any]:
-        """What the learner's state does not tell."""
+        """What is not in the learner's state."""
         if self._are_own:
             return {}
         return {"version": self.version, "network": self.network.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a `state_dict()`; without one, with the learner's weights of now."""
+        """Continue from a `state_dict()`; without one, from the learner's current weights."""
         if self._are_own or not state:
             self.take()
         else:

@@ -1,4 +1,4 @@
-"""What the managers of all backends have in common; where the workers are is their own business."""
+"""What the managers of all backends have in common."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from keisei.core.learner import Learner
 from keisei.core.rollout import Rollout
 from keisei.core.runtime import share_cores
 from keisei.runs.trace import Trace
+from keisei.selfplay.opponents import opponent_of_shard
 from keisei.selfplay.plan import ParallelError
 from keisei.shogi import FinishedGame
 from keisei.training.parallel.acting_weights import ActingWeights
@@ -32,7 +33,7 @@ class BaseManager(ABC):
             ...                                  # learn
             manager.synchronize_models()
 
-    The rollouts look at shared memory: use them before the next `collect_experiences`.
+    The rollouts are views of shared memory: use them before the next `collect_experiences`.
     `checkpoints` is the folder of past opponents, `trace` a timeline of what the workers do.
     """
 
@@ -57,7 +58,6 @@ class BaseManager(ABC):
 
     # -- life ----------------------------------------------------------------------------------
 
-    @abstractmethod
     def start_workers(
         self, shards: Sequence[dict[str, Any]] = (), acting: dict[str, Any] | None = None
     ) -> None:
@@ -65,6 +65,19 @@ class BaseManager(ABC):
 
         `shards` are games to go on with (`shard_states`), `acting` the weights (`acting_state`).
         """
+        if self.is_running:
+            return
+        self._shards = dict(enumerate(shards))
+        self._acting.load_state_dict(acting or {})
+        try:
+            self._start()
+        except BaseException:
+            self.shutdown()
+            raise
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Start the workers; if it fails, `shutdown` stops those that were started."""
 
     @abstractmethod
     def shutdown(self) -> None:
@@ -95,7 +108,7 @@ class BaseManager(ABC):
 
     @abstractmethod
     def _publish(self) -> None:
-        """Let workers have the acting weights, from their next rollout on."""
+        """Give workers the acting weights, from their next rollout on."""
 
     def synchronize_models(self) -> None:
         """Publish the agent's weights; workers take them at the start of their next rollout.
@@ -114,10 +127,10 @@ class BaseManager(ABC):
     def collect_experiences(
         self, target_steps: int | None = None, timeout: float | None = None
     ) -> list[Rollout]:
-        """At least `target_steps` steps (if not given, as many as an update wants).
+        """At least `target_steps` steps (by default, as many as an update wants).
 
-        In sync mode all are played now, in order of worker, so that the same seed and weights give
-        the same list. In async mode they are those that have been finished first; workers go on.
+        In sync mode all are played now, and sorted by worker, so that the same seed and weights
+        give the same list. In async mode they are the ones finished first, and workers play on.
         After `timeout` seconds it returns what there is.
         """
         lag = self.agent.version - self.published
@@ -134,8 +147,8 @@ class BaseManager(ABC):
         self.collected_from = [one.worker for one in taken]
         self.opponent_scores = {}
         for one in taken:
-            if one.opponent:
-                self.opponent_scores.setdefault(one.opponent, []).extend(one.scores)
+            if opponent := opponent_of_shard(self.config, one.worker):
+                self.opponent_scores.setdefault(opponent, []).extend(one.scores)
         return [one.rollout for one in taken]
 
     @abstractmethod
@@ -145,7 +158,7 @@ class BaseManager(ABC):
     # -- what is going on ------------------------------------------------------------------------
 
     def shard_states(self) -> list[dict[str, Any]]:
-        """The games of each shard after its newest rollout; shards yet to play have none."""
+        """The games of each shard after its newest rollout; empty before the first."""
         return [self._shards.get(index, {}) for index in range(self.parallel.num_workers)]
 
     def acting_state(self) -> dict[str, Any]:
@@ -153,7 +166,7 @@ class BaseManager(ABC):
         return self._acting.state_dict()
 
     def metrics(self) -> dict[str, float]:
-        """What a run records of its workers with every update."""
+        """What a run records about its workers with every update."""
         return worker_metrics(self)
 
     @property

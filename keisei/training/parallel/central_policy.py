@@ -1,4 +1,4 @@
-"""Central inference, the worker's side: positions go to one process, which answers all workers."""
+"""Central inference, the worker's side: one process evaluates the positions of all workers."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class CentralPolicy:
                 while True:
                     self._look_up()
                     number, version, _ = NOTE.unpack(self._line.recv(NOTE.size))
-                    if number == self._number:  # others answer a request that was given up
+                    if number == self._number:  # others answer a request that timed out
                         return int(version)
             except TimeoutError:
                 continue

@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from keisei.config_schema import AppConfig
 from keisei.core.rollout import Rollout
 from keisei.processes.shared_memory import SharedArrays
 from keisei.selfplay.plan import Tally
 from keisei.shogi import FinishedGame
 from keisei.training.parallel.messages import RolloutDone
-from keisei.training.parallel.slots import poison, rollout_in, slot_layout
+from keisei.training.parallel.slots import poison, rollout_in
 
-# Tests set it: whoever reads what nobody wrote then sees that it is no number.
+# Tests set it: reading what was never written then gives NaN.
 POISON_SLOTS = bool(os.environ.get("KEISEI_POISON_SLOTS"))
 
 
@@ -30,7 +29,6 @@ class Finished:
     slot: int | None  # None: it has been copied out of its slot
     rollout: Rollout
     games: list[FinishedGame]
-    opponent: str | None
     scores: list[float]
 
 
@@ -40,10 +38,10 @@ class ExperienceCollector:
     A slot is free, in a worker's hands, waiting, or held by the learner (until `release`).
     """
 
-    def __init__(self, config: AppConfig, num_slots: int) -> None:
-        self._max_lag = config.training.parallel.max_policy_lag
-        self.num_slots = num_slots  # none where rollouts come by another way
-        self.slots = SharedArrays(slot_layout(config, self.num_slots))
+    def __init__(self, max_policy_lag: int, slots: SharedArrays | None = None) -> None:
+        self._max_lag = max_policy_lag
+        self.slots = slots  # none where rollouts come by another way
+        self.num_slots = len(slots["actions"]) if slots else 0
         self.free = list(range(self.num_slots))
         self.waiting: list[Finished] = []
         self._held: list[int] = []
@@ -55,23 +53,24 @@ class ExperienceCollector:
         if not self.free:
             return None
         slot = self.free.pop(0)
-        if POISON_SLOTS:
+        if POISON_SLOTS and self.slots:
             poison(self.slots, slot)
         return slot
 
-    def accept(self, worker: int, done: RolloutDone, opponent: str | None) -> None:
+    def accept(self, worker: int, done: RolloutDone) -> None:
         """A slot is full; from now on its rollout counts."""
         rollout = done.rollout
         if rollout is None:
+            assert self.slots
             assert done.slot is not None
             rollout = rollout_in(self.slots, done.slot)
             for name, array in done.overflow.items():
                 setattr(rollout, name, array)
-            rollout.cut_legal(done.legal_count)
+            rollout.cut_legal(int(rollout.legal_offsets[-1]))
             rollout.version = done.version
         number = sum(one.worker == worker for one in self.waiting)
         self.waiting.append(
-            Finished(worker, number, done.slot, rollout, done.finished, opponent, done.scores)
+            Finished(worker, number, done.slot, rollout, done.finished, done.scores)
         )
         self.totals["rollouts"] += 1
         self.totals["steps"] += rollout.num_steps

@@ -1,4 +1,4 @@
-"""The process of central inference: answers the positions of all workers."""
+"""The process of central inference: evaluates the positions of all workers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import socket
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from keisei.core.learner import build_network, choose_device
+from keisei.core.learner import choose_device
 from keisei.core.neural_network import ActorCriticResTower
 from keisei.core.policy import evaluate
+from keisei.core.precision import acting_network
 from keisei.processes.machine import name_process
 from keisei.processes.shared_memory import SharedArrays
 from keisei.shogi.positions import Positions, join
@@ -33,7 +34,7 @@ class InferenceServer:
         self._connection = connection
         self._parent = os.getppid()  # it goes with the manager
         self._status = WorkerStatus(shared_row(fds["status"][0], welcome.capacity, welcome.index))
-        self._network = build_network(config.model).to(choose_device(config.env.device))
+        self._network = acting_network(config).to(choose_device(config.env.device))
         self._receiver = ModelReceiver(self._network, fds["weights"][0])
         layout = request_layout(config, welcome.capacity)
         memory, *lines = fds["requests"]
@@ -112,13 +113,13 @@ class InferenceServer:
         self._status.count(evaluations=row)
 
     def _positions(self, worker: int, count: int) -> Positions:
-        """What a worker asks about, in the shared memory."""
+        """A worker's request, in shared memory."""
         offsets = self._requests["offsets"][worker, : count + 1]
         legal = self._requests["legal"][worker, : offsets[-1]]
         return Positions(self._requests["observations"][worker, :count], legal, offsets)
 
     def _reply(self, worker: int, number: int, version: int) -> None:
-        with contextlib.suppress(BlockingIOError):  # many answers that nobody reads: it is dead
+        with contextlib.suppress(BlockingIOError):  # a worker that reads no answers is dead
             self._lines[worker].send(NOTE.pack(number, version, 0))
 
 

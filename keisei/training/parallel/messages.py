@@ -22,12 +22,12 @@ class Hello:
 
 @dataclass(frozen=True)
 class Welcome:
-    """Manager to a new process: who it is, and what it works on."""
+    """Manager to a new process: its number, and what it works on."""
 
     config: AppConfig
     index: int
     num_slots: int
-    capacity: int  # workers for whom there is room in the memory of requests
+    capacity: int  # workers that the memory of requests has room for
     traced: bool = False  # run the network traced
     shard: dict[str, Any] | None = None  # games to go on with
     checkpoints: Path | None = None  # of the run, for past opponents
@@ -58,9 +58,8 @@ class RolloutDone:
 
     slot: int | None  # None: the rollout comes by itself
     version: int
-    legal_count: int
     finished: list[FinishedGame]
-    shard: dict[str, Any]  # its games now: whoever goes on with them plays the same
+    shard: dict[str, Any]  # its games now: continued anywhere, they are the same
     scores: list[float] = field(default_factory=list)  # of the learner, against an opponent
     spans: list[Span] = field(default_factory=list)  # what the worker did since the last one
     # What did not fit into the slot: arrays by legal action, or (without shared memory) all of it.

@@ -28,7 +28,7 @@ def weights_layout(network: nn.Module) -> Layout:
     """
     count = sum(weight.numel() for weight in network.state_dict().values())
     return {
-        "weights": ((2, count), np.float32),
+        "weights": ((2, count), _dtype(network)),
         "version": ((2,), np.int64),
         "sequence": ((2,), np.int64),
         "checksum": ((2,), np.int64),
@@ -36,18 +36,32 @@ def weights_layout(network: nn.Module) -> Layout:
     }
 
 
+def _dtype(network: nn.Module) -> Any:
+    """NumPy's type for the weights; it has none for bfloat16, so that travels as 16 bits."""
+    is_half = next(network.parameters()).dtype == torch.bfloat16
+    return np.uint16 if is_half else np.float32
+
+
+def _as_tensor(packed: npt.NDArray[Any]) -> torch.Tensor:
+    tensor = torch.from_numpy(packed)
+    return tensor.view(torch.bfloat16) if packed.dtype == np.uint16 else tensor
+
+
 def pack_weights(
-    network: nn.Module, half: bool = False, out: npt.NDArray[np.float32] | None = None
+    network: nn.Module, half: bool = False, out: npt.NDArray[Any] | None = None
 ) -> npt.NDArray[Any]:
-    """All weights end to end (into `out`), in half precision if they must cross a wire cheaply.
+    """All weights end to end (into `out`), in half precision if they must be small.
 
     >>> pack_weights(nn.Linear(2, 1), half=True).nbytes
     6
     """
     weights = list(network.state_dict().values())
     count = sum(weight.numel() for weight in weights)
-    packed = np.empty(count, np.float16 if half else np.float32) if out is None else out
-    target, at = torch.from_numpy(packed), 0
+    dtype = _dtype(network)
+    if half and dtype == np.float32:
+        dtype = np.float16
+    packed = np.empty(count, dtype) if out is None else out
+    target, at = _as_tensor(packed), 0
     for weight in weights:
         target[at : at + weight.numel()].copy_(weight.detach().reshape(-1))
         at += weight.numel()
@@ -56,7 +70,7 @@ def pack_weights(
 
 def unpack_weights(network: nn.Module, packed: npt.NDArray[Any]) -> None:
     """Copy packed weights into a network of the same shape."""
-    source, at = torch.from_numpy(packed), 0
+    source, at = _as_tensor(packed), 0
     for weight in network.state_dict().values():
         weight.copy_(source[at : at + weight.numel()].view(weight.shape))
         at += weight.numel()
@@ -64,10 +78,11 @@ def unpack_weights(network: nn.Module, packed: npt.NDArray[Any]) -> None:
         raise SyncError(f"got {len(packed)} weights for a network that has {at}")
 
 
-def _checksum(weights: npt.NDArray[np.float32]) -> int:
-    """Of every 32nd pair of weights: a torn copy has whole stretches of another version."""
-    pairs = weights[: len(weights) // 2 * 2].view(np.int64)
-    return int(np.add.reduce(pairs[::32]))
+def _checksum(weights: npt.NDArray[Any]) -> int:
+    """Of every 32nd 8 bytes of weights: a torn copy has whole stretches of another version."""
+    in_word = 8 // weights.itemsize
+    words = weights[: len(weights) // in_word * in_word].view(np.int64)
+    return int(np.add.reduce(words[::32]))
 
 
 class ModelSynchronizer:
@@ -81,7 +96,7 @@ class ModelSynchronizer:
         self.seconds = 0.0
 
     def publish(self, version: int) -> None:
-        """Make the network's weights of now the current ones."""
+        """Make the network's weights the current ones."""
         start = time.perf_counter()
         shared = self.shared
         spare = 1 - int(shared["current"][0])
@@ -132,7 +147,7 @@ class ModelReceiver:
         raise SyncError(f"no whole set of weights could be read within {READ_TIMEOUT:.0f} s")
 
     def _copy(self, current: int, sequence: int) -> bool:
-        """Copy the weights; they are good if nobody wrote to them meanwhile."""
+        """Copy the weights; they are good if nothing was written meanwhile."""
         np.copyto(self._private, self._shared["weights"][current])
         unchanged = int(self._shared["sequence"][current]) == sequence
         return unchanged and _checksum(self._private) == int(self._shared["checksum"][current])

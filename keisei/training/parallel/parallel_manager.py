@@ -4,67 +4,40 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-from keisei.config_schema import AppConfig
-from keisei.core.learner import Learner
 from keisei.core.runtime import share_cores
-from keisei.runs.trace import Trace
 from keisei.selfplay.plan import ParallelError, UpdatePlan
 from keisei.training.parallel.base_manager import BaseManager
 from keisei.training.parallel.experience_collector import Finished
 from keisei.training.parallel.statistics import statistics
 from keisei.training.parallel.supervisor import Supervisor
-from keisei.training.parallel.worker_communicator import WorkerLine
+from keisei.training.parallel.worker_communicator import WorkerCommunicator, WorkerLine
 
 
 class ParallelManager(BaseManager):
     """The workers are processes of this machine; rollouts and weights are in shared memory."""
 
-    def __init__(
-        self,
-        config: AppConfig,
-        agent: Learner,
-        checkpoints: Path | None = None,
-        trace: Trace | None = None,
-    ) -> None:
-        super().__init__(config, agent, checkpoints, trace)
+    _supervisor: Supervisor | None = None  # while it is running
+
+    # -- life ----------------------------------------------------------------------------------
+
+    def _start(self) -> None:
         if self.parallel.backend != "process":
             raise ParallelError(
                 f"a ParallelManager has processes, not backend: {self.parallel.backend}; "
                 "make_manager(config, agent) makes the manager that the settings name"
             )
-        self._supervisor: Supervisor | None = None
-
-    # -- life ----------------------------------------------------------------------------------
-
-    def start_workers(
-        self, shards: Sequence[dict[str, Any]] = (), acting: dict[str, Any] | None = None
-    ) -> None:
-        """Start all workers and wait until they are ready.
-
-        `shards` are games to go on with (`shard_states`), `acting` the weights (`acting_state`).
-        """
-        if self.is_running:
-            return
-        self._shards = dict(enumerate(shards))
-        self._acting.load_state_dict(acting or {})
         self._supervisor = Supervisor(
             self.config, self.agent, self._acting, self._shards, self._checkpoints, self._trace
         )
-        try:
-            self._publish()
-            self._supervisor.start()
-            self._wait_for(self._supervisor.all_ready)
-            self._share_cores()
-        except BaseException:
-            self.shutdown()
-            raise
+        self._publish()
+        self._supervisor.start()
+        self._wait_for(self._supervisor.all_ready)
+        self._share_cores()
 
     @property
     def is_running(self) -> bool:
-        """Are there workers?"""
         return self._supervisor is not None
 
     @property
@@ -74,7 +47,6 @@ class ParallelManager(BaseManager):
         return self._supervisor
 
     def shutdown(self) -> None:
-        """Stop all workers and give the memory back; safe to call twice."""
         if self._supervisor:
             self._supervisor.shutdown()
             self._supervisor = None
@@ -171,12 +143,20 @@ class ParallelManager(BaseManager):
     # -- what is going on ------------------------------------------------------------------------
 
     @property
+    def communicator(self) -> WorkerCommunicator:
+        """The lines to the processes; `communicator.get_queue_info()` says what is on its way."""
+        return self._running.communicator
+
+    @property
+    def workers(self) -> list[WorkerLine]:
+        """The workers as they are now, in order: name, process, what each has done."""
+        return self.communicator.workers if self.is_running else []
+
+    @property
     def workers_here(self) -> int:
-        """Workers on the learner's machine."""
         return self._running.num_workers
 
     def get_statistics(self) -> dict[str, Any]:
-        """Steps, games, restarts, lag, memory, and what each worker does with its time."""
         if self._supervisor is None:
             return {"is_running": False}
         with self._supervisor.changed:

@@ -7,7 +7,6 @@ import logging
 import socket
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,9 +47,9 @@ GROWTH_INTERVAL = 5.0  # seconds between two looks for CPUs that joined the clus
 class RayManager(BaseManager):
     """The workers are actors of a Ray cluster, one for each CPU.
 
-    Ray starts an actor anew when it dies, here or on another node; until it is back the others play
-    on. It goes on with its games as they stood after its last finished rollout. So in sync mode
-    nothing is different for a failure, if the worker is back within `worker_timeout`.
+    Ray restarts an actor that dies, here or on another node; until it is back, the others play on.
+    It continues its games from its last finished rollout. So in sync mode a failure changes
+    nothing, if the worker is back within `worker_timeout`.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class RayManager(BaseManager):
         self._ray = import_ray()
         self._connection = contextlib.ExitStack()
         self.lines: dict[int, RayLine] = {}
-        self.collector = ExperienceCollector(config, num_slots=0)
+        self.collector = ExperienceCollector(self.parallel.max_policy_lag)
         self.totals: Counter[str] = Counter()
         self.failures = FailurePolicy(self.parallel.max_restarts)
         self._cluster_now: tuple[list[dict[str, Any]], dict[str, float]] = ([], {})
@@ -77,32 +76,21 @@ class RayManager(BaseManager):
 
     @property
     def is_running(self) -> bool:
-        """Are there workers?"""
         return bool(self.lines)
 
-    def start_workers(
-        self, shards: Sequence[dict[str, Any]] = (), acting: dict[str, Any] | None = None
-    ) -> None:
+    def _start(self) -> None:
         """Start all workers, and wait until they are there (or no more come)."""
-        if self.is_running:
-            return
-        self._shards = dict(enumerate(shards))
-        self._acting.load_state_dict(acting or {})
         self._numbers.clear()
+        address = self.parallel.ray_address
         try:
-            parallel = self.parallel
-            self._connection.enter_context(cluster(parallel.ray_address, store_bytes(self.config)))
-            self._publish()
-            for index in range(parallel.num_workers):
-                self._add(index)
-            self._wait_for(self._possible())
-            self._share_cores()
+            self._connection.enter_context(cluster(address, store_bytes(self.config)))
         except ClusterError as error:
-            self.shutdown()
             raise ParallelError(str(error)) from error
-        except BaseException:
-            self.shutdown()
-            raise
+        self.synchronize_models()
+        for index in range(self.parallel.num_workers):
+            self._add(index)
+        self._wait_for(self._possible())
+        self._share_cores()
 
     def _possible(self) -> int:
         """The workers that the cluster has CPUs for."""
@@ -114,7 +102,7 @@ class RayManager(BaseManager):
         return min(wanted, cpus)
 
     def _wait_for(self, count: int) -> None:
-        """Wait until so many workers are there; in the end, one is enough."""
+        """Wait for this many workers; after the timeout, one is enough."""
         deadline = time.monotonic() + START_TIMEOUT
         while self._here() < max(count, 1) and time.monotonic() < deadline:
             self._hear(1.0)
@@ -125,17 +113,19 @@ class RayManager(BaseManager):
         return sum(line.is_here for line in self.lines.values())
 
     def _add(self, index: int) -> None:
-        """A new actor. What its constructor needs must survive any node: it is all in the call."""
+        """A new actor. Its arguments are all in the call, so that they survive any node."""
         ray = self._ray
         actor_class = ray.remote(
             num_cpus=1, max_restarts=-1, max_task_retries=0, concurrency_groups={"life": 1}
         )(RayWorker)
         actor = actor_class.remote(self.config, index, self._checkpoints)
         self.lines[index] = RayLine(index, actor, actor.hello.remote())
+        log.debug("%s starts", self.lines[index].name)
 
     def shutdown(self) -> None:
         """Stop all workers; leave the cluster, or end it if it was started for this run."""
         for line in self.lines.values():
+            log.debug("%s is stopped", line.name)
             with contextlib.suppress(Exception):  # the cluster may be gone
                 self._ray.kill(line.actor)
         self.lines = {}
@@ -149,6 +139,7 @@ class RayManager(BaseManager):
     def _publish(self) -> None:
         packed = pack_weights(self._acting.network, self.parallel.compression_enabled)
         self._weights = self._ray.put(packed)  # once; each node fetches it once
+        log.debug("version %d of the weights is there for all workers", self.published)
         self.totals["versions"] += 1
         self.totals["weights_bytes"] += packed.nbytes
 
@@ -157,7 +148,7 @@ class RayManager(BaseManager):
             raise ParallelError("the workers are not running: call start_workers() first")
         version, plan = self.agent.version, UpdatePlan.of(self.parallel, steps)
         deadline = None if timeout is None else time.monotonic() + timeout
-        self._hear(0)  # what was said while the learner learned
+        self._hear(0)  # what arrived while the learner learned
         while True:
             self._look_after()
             self.collector.drop_old(version)
@@ -184,7 +175,7 @@ class RayManager(BaseManager):
         return sorted(line.index for line in self._expected())
 
     def _give_work(self, plan: UpdatePlan) -> None:
-        """By the plan, to those who are here; in async mode each has two rollouts to play."""
+        """By the plan, to workers that are here; in async mode each gets two rollouts to play."""
         is_async = self.parallel.mode == "async"
         enough = -(-plan.steps // plan.rollout_steps) + self.parallel.queue_maxsize
         if is_async and len(self.collector.waiting) >= enough:
@@ -208,7 +199,7 @@ class RayManager(BaseManager):
     # -- hearing from workers ----------------------------------------------------------------------
 
     def _hear(self, timeout: float) -> None:
-        """Wait for the next thing that workers have to say, and take all that was said."""
+        """Wait for the workers' next messages, and handle all that have arrived."""
         waiting: dict[Any, RayLine] = {}
         for line in self.lines.values():
             waiting |= {ref: line for ref in (line.hello, line.asked) if ref is not None}
@@ -239,6 +230,7 @@ class RayManager(BaseManager):
                 self._checkpoints,
                 about["host"],
             )
+        log.debug("%s is ready: process %d on %s", line.name, about["pid"], about["host"])
         line.arrive(about)
         self.failures.started()
 
@@ -246,11 +238,12 @@ class RayManager(BaseManager):
         """A rollout is finished; from now on it counts, once."""
         work = line.work[0]
         done: RolloutDone | None = self._ray.get(work.done)
-        if done is None:  # the actor was started anew between two rollouts
+        if done is None:  # the actor was restarted between two rollouts
             line.work.clear()
             line.fresh = True
             return
         rollout = self._ray.get(work.rollout, timeout=self.parallel.worker_timeout)
+        log.debug("%s finished a rollout; %d games ended in it", line.name, len(done.finished))
         line.work.pop(0)
         line.heard = time.monotonic()
         line.rollouts += 1
@@ -263,20 +256,19 @@ class RayManager(BaseManager):
         self.failures.finished(line.index)
         self._shards[line.index] = done.shard
         self.totals["rollout_bytes"] += rollout.nbytes
-        opponent = opponent_of_shard(self.config, line.index)
-        self.collector.accept(line.index, replace(done, rollout=rollout), opponent)
+        self.collector.accept(line.index, replace(done, rollout=rollout))
 
     # -- failures --------------------------------------------------------------------------------
 
     def _lose(self, line: RayLine, error: Exception) -> None:
-        """A worker failed: what it was playing is dropped, and counted; Ray starts it anew."""
+        """A worker failed: drop and count what it was playing; Ray restarts it."""
         ray = self._ray
         was_here, was_playing = line.is_here, bool(line.work)
         why = describe(error)
         if isinstance(error, ray.exceptions.RayTaskError):
             log.error("%s failed:\n%s", line.name, error)
         self._trace.mark(line.name, why)
-        self.totals["lost_rollouts"] += len(line.work)
+        self.collector.totals["dropped_rollouts"] += len(line.work)
         line.work.clear()
         line.asked, line.fresh = None, True
         line.away_since = time.monotonic() if line.is_here else line.away_since
@@ -294,7 +286,7 @@ class RayManager(BaseManager):
             line.hello = line.actor.hello.remote()  # answered when it is back
 
     def _look_after(self) -> None:
-        """Ask for signs of life, end who gives none, and use CPUs that have joined."""
+        """Ask for signs of life, end workers that give none, and use CPUs that joined."""
         now, limit = time.monotonic(), self.parallel.worker_timeout
         if not self._here() and all(now - (x.away_since or now) > limit for x in self._lines):
             self._wait_for(1)
@@ -314,14 +306,13 @@ class RayManager(BaseManager):
             self._end_hung(line, silence)
 
     def _end_hung(self, line: RayLine, silence: float) -> None:
-        """End a worker that plays no more; what it was playing will be reported as lost."""
+        """End a worker that hangs; what it was playing will be reported as lost."""
         log.warning("%s gave no sign of life for %.0f s", line.name, silence)
         self._ray.kill(line.actor, no_restart=False)
         line.heard = line.asked_at = time.monotonic()
 
     @property
     def workers_here(self) -> int:
-        """Workers on the learner's machine."""
         me = socket.gethostname()
         return sum(line.about.get("host") == me for line in self._lines)
 
@@ -330,7 +321,7 @@ class RayManager(BaseManager):
         return list(self.lines.values())
 
     def _grow(self) -> None:
-        """A worker more for every CPU that joined; those whose node has left again go."""
+        """Add a worker for every CPU that joined; remove those whose node has left again."""
         for line in self._lines[self.parallel.num_workers :]:
             if line not in self._expected():
                 self._ray.kill(line.actor)

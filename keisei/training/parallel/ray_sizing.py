@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keisei.config_schema import AppConfig, parse_config
-from keisei.core.learner import build_network
+from keisei.core.neural_network import build_network
 from keisei.processes.ray_cluster import SMALLEST_STORE, cluster_cpus
 from keisei.processes.shared_memory import layout_bytes
 from keisei.training.parallel.slots import slot_layout, slots_needed

@@ -7,6 +7,8 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from keisei.training.parallel.statistics import totals
+
 if TYPE_CHECKING:
     from keisei.training.parallel.ray_line import RayLine
     from keisei.training.parallel.ray_manager import RayManager
@@ -17,15 +19,10 @@ def ray_statistics(manager: RayManager) -> dict[str, Any]:
     if not manager.is_running:
         return {"is_running": False}
     collector, lines = manager.collector, list(manager.lines.values())
-    totals, here = collector.totals, [line for line in lines if line.is_here]
+    here = [line for line in lines if line.is_here]
     return {
-        "is_running": True,
+        **totals(collector, manager.failures),
         "active_workers": len(here),
-        **{f"total_{name}": totals[name] for name in ("steps", "games", "rollouts")},
-        "dropped_rollouts": totals["dropped_rollouts"] + manager.totals["lost_rollouts"],
-        "restarts": manager.failures.restarts.total(),
-        "lag": sum(collector.lags) / max(len(collector.lags), 1),
-        "max_lag": max(collector.lags, default=0),
         "workers": {line.index: _of_line(manager, line) for line in here},
         "inference": None,
         "queue_info": {

@@ -14,8 +14,8 @@ import torch
 
 import keisei
 from keisei.config_schema import AppConfig
-from keisei.core.learner import build_network
 from keisei.core.policy import Evaluation, evaluate
+from keisei.core.precision import acting_network
 from keisei.core.rollout import Rollout
 from keisei.core.runtime import Forward, traced, tracing_pays
 from keisei.processes.machine import keep_freed_memory
@@ -36,13 +36,13 @@ class RayWorker:
     """The body of the actor.
 
     It has two threads: Ray runs `collect` in one and `silent_for` in another, so that it gives
-    signs of life while it plays. Games are made by the thread that plays them (rsshogi wants that).
+    signs of life while it plays. The thread that plays games makes them, as rsshogi requires.
     """
 
     def __init__(self, config: AppConfig, index: int, checkpoints: Path | None) -> None:
         keep_freed_memory()
         self._config, self._index = config, index
-        self._network = build_network(config.model)
+        self._network = acting_network(config)
         self._opponent = Opponent(config, index, checkpoints)
         self._sees_checkpoints = checkpoints is None or checkpoints.is_dir()
         self._forward: Forward | None = None
@@ -54,7 +54,7 @@ class RayWorker:
         self._idle_since = time.monotonic()
 
     def hello(self) -> dict[str, Any]:
-        """Who and where it is; the answer says that it is there."""
+        """Its process, host and versions; the answer says that it is there."""
         import ray
 
         games = self._config.training.parallel.num_envs_per_worker
@@ -83,7 +83,7 @@ class RayWorker:
         """Play rollout `number` of the shard.
 
         `state` is where the games stand before it; without one they stand there already. A worker
-        that was started anew in between knows nothing of them and answers (None, None).
+        that was restarted in between does not have them and answers (None, None).
         """
         torch.set_num_threads(1)  # of the calling thread
         self._status.spent("waiting", self._idle_since)
@@ -109,9 +109,8 @@ class RayWorker:
         spans = [
             (name, start + offset, end + offset) for name, start, end in self._status.take_spans()
         ]
-        legal, shard = len(rollout.legal), self._shard
-        done = RolloutDone(None, version, legal, finished, shard.state_dict(), shard.scores, spans)
-        return done, rollout
+        state, scores = self._shard.state_dict(), self._shard.scores
+        return RolloutDone(None, version, finished, state, scores, spans), rollout
 
     def _policy(self, positions: Positions) -> Evaluation:
         seen = evaluate(self._network, positions, self._forward)

@@ -9,15 +9,15 @@ import signal
 import socket
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import Any
 
 import numpy as np
 import torch
 
-from keisei.core.learner import build_network
 from keisei.core.policy import Evaluation, Policy, evaluate
+from keisei.core.precision import acting_network
 from keisei.core.runtime import traced
 from keisei.processes.machine import keep_freed_memory, name_process
 from keisei.processes.shared_memory import SharedArrays
@@ -46,7 +46,7 @@ class Leave(Exception):
 
 
 class SelfPlayWorker:
-    """Waits for `Collect`, plays, answers `RolloutDone`; until `Stop` or its parent's end."""
+    """Waits for `Collect`, plays, and answers `RolloutDone`, until `Stop` or its parent's end."""
 
     def __init__(self, connection: Connection, welcome: Welcome, fds: Descriptors) -> None:
         config, index = welcome.config, welcome.index
@@ -68,8 +68,8 @@ class SelfPlayWorker:
             self._run_network(welcome, fds["weights"][0])
 
     def _run_network(self, welcome: Welcome, weights_fd: int) -> None:
-        """Have the network here, on one thread."""
-        network = build_network(welcome.config.model)
+        """Run the network in this process, on one thread."""
+        network = acting_network(welcome.config)
         receiver = ModelReceiver(network, weights_fd)
         games = welcome.config.training.parallel.num_envs_per_worker
         forward = traced(network, games) if welcome.traced else None
@@ -94,12 +94,12 @@ class SelfPlayWorker:
                 try:
                     self._connection.send(self._collect(work))
                     break
-                except VersionGone:  # the inference process began anew: so does the rollout
+                except VersionGone:  # the inference process was restarted: so is the rollout
                     self._shard.load_state_dict(self._state)
 
     def _next(self) -> Collect:
         while not self._connection.poll(0.5):
-            self._status.beat()  # who waits for work is alive
+            self._status.beat()  # a worker that waits for work is alive
         message = self._connection.recv()
         if isinstance(message, Stop):
             raise Leave
@@ -113,7 +113,7 @@ class SelfPlayWorker:
         return seen
 
     def _look_up(self) -> None:
-        """Between two moves: give a sign of life, and see whether it is time to leave."""
+        """Between two moves: give a sign of life, and check whether it is time to leave."""
         self._status.beat()
         if os.getppid() != self._parent or self._connection.poll():
             raise Leave
@@ -130,25 +130,17 @@ class SelfPlayWorker:
             )
         self._status.count(games=len(finished))
         self._state = self._shard.state_dict()
-        done: dict[str, Any] = {}
+        scores, spans = self._shard.scores, self._status.take_spans()
+        done = RolloutDone(work.slot, version, finished, self._state, scores, spans)
         if not self._shares_memory:
-            done["rollout"] = rollout
-        elif not np.shares_memory(rollout.legal, room):
-            done["overflow"] = {"legal": rollout.legal, "improved": rollout.improved}
-        return RolloutDone(
-            work.slot,
-            version,
-            len(rollout.legal),
-            finished,
-            self._state,
-            self._shard.scores,
-            self._status.take_spans(),
-            **done,
-        )
+            return replace(done, rollout=rollout)
+        if np.shares_memory(rollout.legal, room):
+            return done
+        return replace(done, overflow={"legal": rollout.legal, "improved": rollout.improved})
 
 
 def serve(run: Callable[[Connection, Welcome, Descriptors], None]) -> None:
-    """Run one of the manager's processes: say hello, get to work, and tell of errors."""
+    """Run one of the manager's processes: say hello, work, and report errors."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the manager's business
     keep_freed_memory()
     parser = argparse.ArgumentParser()
@@ -162,7 +154,7 @@ def serve(run: Callable[[Connection, Welcome, Descriptors], None]) -> None:
         welcome = connection.recv()
         run(connection, welcome, fds)
     except (EOFError, BrokenPipeError, ConnectionResetError, Leave):
-        pass  # there is nobody to work for
+        pass  # the manager is gone
     except Exception:
         with contextlib.suppress(OSError):
             connection.send(Failed(traceback.format_exc()))

@@ -1,4 +1,4 @@
-"""What the workers do, in numbers."""
+"""Statistics of the workers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from keisei.selfplay.plan import FailurePolicy
+from keisei.training.parallel.experience_collector import ExperienceCollector
 from keisei.training.parallel.worker_communicator import INFERENCE, WorkerLine
 from keisei.training.parallel.worker_status import ACTIVITIES, FIELDS
 
@@ -16,18 +18,12 @@ if TYPE_CHECKING:
 
 
 def statistics(supervisor: Supervisor) -> dict[str, Any]:
-    """Everything that the supervisor knows; see docs/parallel.md for what to look at."""
+    """Everything that the supervisor knows; docs/parallel.md says what to look at."""
     communicator, collector = supervisor.communicator, supervisor.collector
-    totals = collector.totals
     lines = communicator.lines
     return {
-        "is_running": True,
+        **totals(collector, supervisor.failures),
         "active_workers": len(communicator.workers),
-        **{f"total_{name}": totals[name] for name in ("steps", "games", "rollouts")},
-        "dropped_rollouts": totals["dropped_rollouts"],
-        "restarts": supervisor.failures.restarts.total(),
-        "lag": sum(collector.lags) / max(len(collector.lags), 1),
-        "max_lag": max(collector.lags, default=0),
         "workers": {line.index: _of_line(supervisor, line) for line in communicator.workers},
         "inference": _of_line(supervisor, lines[INFERENCE]) if INFERENCE in lines else None,
         "queue_info": {
@@ -36,6 +32,19 @@ def statistics(supervisor: Supervisor) -> dict[str, Any]:
             "slots_free": len(collector.free),
         },
         "synchronization": supervisor.synchronizer.get_sync_stats(),
+    }
+
+
+def totals(collector: ExperienceCollector, failures: FailurePolicy) -> dict[str, Any]:
+    """What was played and lost since the start, on any backend."""
+    counts, lags = collector.totals, collector.lags
+    return {
+        "is_running": True,
+        **{f"total_{name}": counts[name] for name in ("steps", "games", "rollouts")},
+        "dropped_rollouts": counts["dropped_rollouts"],
+        "restarts": failures.restarts.total(),
+        "lag": sum(lags) / max(len(lags), 1),
+        "max_lag": max(lags, default=0),
     }
 
 
@@ -70,7 +79,7 @@ def _state(line: WorkerLine) -> str:
 
 
 def memory_of_tree() -> int:
-    """Bytes that this process and all below it use together; what they share counts once."""
+    """Bytes that this process and all below it use together; shared memory counts once."""
     me = psutil.Process()
     total = 0
     for process in [me, *me.children(recursive=True)]:
@@ -92,14 +101,14 @@ def worker_rows(manager: BaseManager) -> list[dict[str, Any]]:
                 **{name: worker[name] for name in ("state", "restarts", "lag")},
                 **{name: round(worker[name], 4) for name in ACTIVITIES},
                 "steps_per_s": round(worker["steps_per_s"], 1),
-                "memory_mb": None if worker.get("is_elsewhere") else _memory_mb(worker["pid"]),
+                "resident_mb": None if worker.get("is_elsewhere") else _resident_mb(worker["pid"]),
                 "node": worker.get("host"),  # None: this machine
             }
         )
     return rows
 
 
-def _memory_mb(pid: int) -> float | None:
+def _resident_mb(pid: int) -> float | None:
     try:
         return round(float(psutil.Process(pid).memory_info().rss) / 2**20, 1)
     except psutil.Error:  # it has just ended

@@ -1,8 +1,8 @@
 """The thread that looks after the workers: gives them work, and replaces those that fail.
 
-It alone talks to the processes. The manager says what it wants (rollouts, workers that leave,
-their number) and waits on `changed` until it is so. So a worker that dies while the learner is
-learning is replaced at once, and nobody waits for anybody without a limit.
+Only it talks to the processes. The manager says what it wants (rollouts, workers that leave, how
+many there are) and waits on `changed` until it is so. A worker that dies while the learner is
+learning is replaced at once, and every wait has a limit.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from keisei.config_schema import AppConfig
-from keisei.core.learner import Learner, build_network, choose_device
+from keisei.core.learner import Learner, choose_device
+from keisei.core.precision import acting_network
 from keisei.core.runtime import tracing_pays
 from keisei.errors import KeiseiError
 from keisei.processes.line import describe_exit, is_stopped, was_killed
 from keisei.processes.shared_memory import SharedArrays
 from keisei.runs.trace import Trace
-from keisei.selfplay.opponents import opponent_of_shard
 from keisei.selfplay.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
 from keisei.selfplay.shard import without_games
 from keisei.training.parallel.acting_weights import ActingWeights
@@ -39,7 +39,7 @@ from keisei.training.parallel.messages import (
     Welcome,
 )
 from keisei.training.parallel.model_sync import ModelSynchronizer, pack_weights
-from keisei.training.parallel.slots import slots_needed
+from keisei.training.parallel.slots import slot_layout, slots_needed
 from keisei.training.parallel.worker_communicator import (
     INFERENCE,
     WorkerCommunicator,
@@ -75,9 +75,9 @@ class Supervisor:
         self.is_central = self.parallel.inference == "central" or (
             self.parallel.inference == "auto" and choose_device(config.env.device).type != "cpu"
         )
-        games = self.parallel.num_envs_per_worker
-        self._traced = not self.is_central and tracing_pays(build_network(config.model), games)
         self._allocate()
+        games = self.parallel.num_envs_per_worker
+        self._traced = not self.is_central and tracing_pays(acting_network(config), games)
         self.changed = threading.Condition()
         self.leaving: set[int] = set()  # workers whose process is to be renewed
         self.plan: UpdatePlan | None = None  # of the update that the learner waits for
@@ -89,17 +89,18 @@ class Supervisor:
         self._thread = threading.Thread(target=self._run, name="keisei-supervisor", daemon=True)
 
     def _allocate(self) -> None:
-        """Take the shared memory and the lines, or say why they cannot be had."""
+        """Allocate shared memory and lines, or say why that failed."""
         try:
             with contextlib.ExitStack() as taken:
-                self.collector = ExperienceCollector(self.config, slots_needed(self.parallel))
-                taken.callback(self.collector.slots.close)
+                slots = SharedArrays(slot_layout(self.config, slots_needed(self.parallel)))
+                taken.callback(slots.close)
+                self.collector = ExperienceCollector(self.parallel.max_policy_lag, slots)
                 self.status = SharedArrays(status_layout(self.capacity))
                 taken.callback(self.status.close)
                 self.synchronizer = ModelSynchronizer(self._acting.network)
                 taken.callback(self.synchronizer.shared.close)
                 self._descriptors = {
-                    "slots": [self.collector.slots.fd],
+                    "slots": [slots.fd],
                     "status": [self.status.fd],
                     "weights": [self.synchronizer.shared.fd],
                 }
@@ -110,12 +111,12 @@ class Supervisor:
                 self._taken = taken.pop_all()
         except OSError as error:
             raise ParallelError(
-                f"the shared memory of the workers could not be made ({error}): use fewer workers "
+                f"the workers' shared memory could not be allocated ({error}): use fewer workers "
                 "or games, or give the process more memory or file descriptors"
             ) from error
 
     def _take_lines(self, taken: contextlib.ExitStack) -> None:
-        """What central inference needs: memory for requests, and a line to each worker."""
+        """Allocate what central inference needs: memory for requests, a line to each worker."""
         requests = SharedArrays(request_layout(self.config, self.capacity))
         taken.callback(requests.close)
         self._descriptors["requests"] = [requests.fd]
@@ -134,19 +135,23 @@ class Supervisor:
         self.communicator.wake()
         if self._thread.ident is not None:
             self._thread.join(timeout=30)
+        log.debug(
+            "all processes are stopped: %s", [one.id for one in self.communicator.lines.values()]
+        )
         self.communicator.stop(list(self.communicator.lines.values()))
         self._taken.close()
 
     def raise_error(self) -> None:
-        """Raise what made the workers fail for good, if they did."""
+        """Raise the error that ended the workers for good, if there was one."""
         if self._error is not None:
             raise self._error
 
     # -- what the manager wants ------------------------------------------------------------------
 
     def publish(self) -> None:
-        """Give workers the acting weights, with their next rollout."""
+        """Give workers the acting weights with their next rollout."""
         self.synchronizer.publish(self._acting.version)
+        log.debug("version %d of the weights is there for all workers", self._acting.version)
         if not self.parallel.use_shared_memory:
             self._packed = pack_weights(self._acting.network, self.parallel.compression_enabled)
 
@@ -168,7 +173,7 @@ class Supervisor:
         return not self.plan or self.plan.is_met(self.playing, self.tally())
 
     def pause(self, line: WorkerLine, paused: bool) -> None:
-        """Give a worker (and whoever takes its place) no more work, or work again."""
+        """Give a worker (or its replacement) no more work, or work again."""
         line.paused = paused
         (self._paused.add if paused else self._paused.discard)(line.index)
 
@@ -201,7 +206,7 @@ class Supervisor:
                 self.changed.notify_all()
 
     def _have_workers(self) -> None:
-        """Bring the workers that there are to those that are wanted."""
+        """Start missing workers, and let those leave that are not wanted."""
         if self.is_central and INFERENCE not in self.communicator.lines:
             self._start(INFERENCE)
         for index in range(self.num_workers):
@@ -211,6 +216,7 @@ class Supervisor:
             self._look_at_age(line)
             superfluous = line.index >= self.num_workers
             if line.is_idle and (superfluous or line.index in self.leaving):
+                log.debug("%s is told to leave", line.id)
                 line.leaving = True
                 self.leaving.discard(line.index)
                 self.communicator.send(line, Stop())
@@ -235,11 +241,12 @@ class Supervisor:
             line = start_worker(index, descriptors, timeout)
         except OSError as error:
             raise ParallelError(f"worker {index} could not be started: {error}") from error
+        log.debug("%s starts", line.id)
         line.paused = index in self._paused
         self.communicator.lines[index] = line
 
     def _give_work(self) -> None:
-        """A slot to fill for each worker that waits and is wanted to play."""
+        """Give a slot to each idle worker that should play."""
         wanted = self._to_begin()
         for line in self.communicator.workers:
             if not line.is_idle or line.index not in wanted:
@@ -253,6 +260,7 @@ class Supervisor:
             version = self.synchronizer.version
             weights = self._packed if line.version != version else None
             line.version = version
+            log.debug("%s begins a rollout with version %d in slot %d", line.id, version, slot)
             self.communicator.send(line, Collect(slot, version, weights))
 
     def _to_begin(self) -> list[int]:
@@ -266,14 +274,16 @@ class Supervisor:
             case Hello():
                 self.communicator.send(line, self._welcome(line))
             case Ready():
+                log.debug("%s is ready", line.id)
                 line.ready = True
                 self.failures.started()
             case RolloutDone():
                 self._accept(line, message)
             case Failed():
-                log.error("%s failed:\n%s", line.name, message.traceback)
+                log.error("%s failed:\n%s", line.id, message.traceback)
                 self._replace(line, "an error, see above")
             case _ if line.leaving:
+                log.debug("%s has left", line.id)
                 self.communicator.end(line, timeout=1)
             case _:
                 self._replace(line, None)
@@ -292,12 +302,13 @@ class Supervisor:
     def _accept(self, line: WorkerLine, done: RolloutDone) -> None:
         assert done.slot is not None
         line.slots.remove(done.slot)
+        log.debug("%s finished a rollout; %d games ended in it", line.id, len(done.finished))
         line.rollouts += 1
         line.steps += self.parallel.rollout_steps
         line.games += len(done.finished)
         self.failures.finished(line.index)
         self.shards[line.index] = done.shard
-        self.collector.accept(line.index, done, opponent_of_shard(self.config, line.index))
+        self.collector.accept(line.index, done)
         self.collector.drop_old(self._agent.version)
         for name, start, end in done.spans:
             self._trace.add(line.name, name, start, end)
@@ -315,10 +326,10 @@ class Supervisor:
                 self._replace(line, f"no sign of life for {silence:.0f} s")
 
     def _replace(self, line: WorkerLine, why: str | None) -> None:
-        """A process failed: its unfinished rollout is dropped, and another begins it again.
+        """A process failed: drop its unfinished rollout, and start another that plays it again.
 
-        It goes on with the games as they stood after the last finished rollout, so that in sync
-        mode nothing is different for the failure. Games that fail twice by themselves are given up.
+        The games continue from their last finished rollout, so in sync mode a failure changes
+        nothing. Games that fail twice by themselves are given up.
         """
         if why:
             by_itself = not is_stopped(line.process.pid)
@@ -333,4 +344,4 @@ class Supervisor:
         blames_games = by_itself and bool(line.slots)
         if self.failures.failed(line.index, line.name, why, blames_games):
             self.shards[line.index] = without_games(self.shards.get(line.index, {}))
-        log.warning("%s ended (%s): a new one takes its place", line.name, why)
+        log.warning("%s ended (%s): a new one takes its place", line.id, why)

@@ -1,7 +1,7 @@
 """The manager's line to each of its processes: the process, and a pipe for small messages.
 
-Every process has a pipe of its own and nothing is shared between them, no queue and no lock. So one
-that is killed in the middle of anything can hold nobody up: its pipe just ends.
+Every process has its own pipe, and they share nothing: no queue and no lock. So one that is killed
+in the middle of anything cannot hold up the others: its pipe just ends.
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ class WorkerLine:
     def name(self) -> str:
         """As process lists show it."""
         return "keisei-inference" if self.index == INFERENCE else f"keisei-worker-{self.index}"
+
+    @property
+    def id(self) -> str:
+        """Its name and its process, as logs have it."""
+        return f"{self.name} (process {self.process.pid})"
 
     @property
     def is_idle(self) -> bool:
@@ -96,7 +101,7 @@ class WorkerCommunicator:
         return messages
 
     def get_queue_info(self) -> dict[str, int]:
-        """How much is on its way: slots being filled, and workers by state."""
+        """Slots being filled, and workers by state."""
         workers = self.workers
         return {
             "workers": len(workers),
@@ -106,7 +111,7 @@ class WorkerCommunicator:
         }
 
     def end(self, line: WorkerLine, timeout: float = 0) -> int:
-        """See a process off: it has so long to leave by itself. Returns its exit code."""
+        """End a process, which has `timeout` seconds to leave by itself; returns its exit code."""
         try:
             code = line.process.wait(timeout)
         except subprocess.TimeoutExpired:

@@ -43,7 +43,7 @@ export function Workers({ workers }: { workers: WorkerRow[] }) {
               <td class="number">{worker.steps_per_s == null ? "–" : `${short(worker.steps_per_s)}/s`}</td>
               <td class="number">{number(worker.lag)}</td>
               <td class="number">{count(worker.restarts)}</td>
-              <td class="number">{worker.memory_mb == null ? "–" : `${short(worker.memory_mb)} MB`}</td>
+              <td class="number">{worker.resident_mb == null ? "–" : `${short(worker.resident_mb)} MB`}</td>
             </tr>
           ))}
         </tbody>

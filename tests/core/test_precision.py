@@ -1,0 +1,118 @@
+"""bfloat16: exact where float32 is, near to it in what it says, and chosen only where it pays."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+
+from keisei.config_schema import ModelConfig, load_config
+from keisei.core import precision
+from keisei.core.neural_network import build_network
+from keisei.core.policy import evaluate
+from keisei.core.ppo_agent import PPOAgent
+from keisei.core.precision import acting_network, in_precision, resolve_precision
+from keisei.models import SHIPPED_PATH
+from keisei.runs.run import Run
+from keisei.selfplay.shard import make_shard, new_rollout
+from keisei.settings import to_yaml
+from keisei.shogi import VectorShogi
+from keisei.trained import load_trained
+from keisei.training.parallel.model_sync import pack_weights, unpack_weights
+from keisei.training.trainer import Trainer
+from tests.training.conftest import assert_same_state, options
+
+pytestmark = pytest.mark.skipif(
+    not precision._is_native(), reason="this processor does not multiply bfloat16 itself"
+)
+
+
+def trainer_of(folder, *overrides):
+    overrides = options("training.precision=bfloat16", *overrides)[1::2]
+    config = load_config(overrides=overrides)
+    return Trainer(config, Run.create(folder, None, to_yaml(config)))
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "gumbel"])
+def test_serial_workers_and_a_resumed_run_end_with_the_same_weights(tmp_path, algorithm):
+    states = []
+    for enabled in ("false", "true"):
+        trainer = trainer_of(
+            tmp_path, f"training.parallel.enabled={enabled}", f"training.algorithm={algorithm}"
+        )
+        trainer.start_workers()
+        trainer.update()
+        half = trainer.state_dict()
+        trainer.update()
+        trainer.stop_workers()
+        states.append(trainer.state_dict())
+    assert_same_state(*states)
+    resumed = trainer_of(tmp_path, f"training.algorithm={algorithm}")
+    resumed.load_state_dict(half)
+    resumed.update()
+    assert_same_state(resumed.state_dict(), states[0])
+
+
+def test_the_recorded_probabilities_are_those_that_the_learner_begins_with():
+    config = load_config(overrides=["training.precision=bfloat16", "training.target_kl=0"])
+    agent, shard = PPOAgent(config, "cpu"), make_shard(config, 0)
+    acting = acting_network(config)
+    errors = []
+    for _ in range(3):
+        acting.load_state_dict(agent.network.state_dict())
+        rollout = new_rollout(config)
+        shard.collect(lambda positions: evaluate(acting, positions), rollout, agent.version)
+        errors.append(agent.update([rollout])["first_ratio_error"])
+    assert max(errors) < 1e-3  # the bound of float32
+
+
+def test_a_bfloat16_network_says_nearly_the_same():
+    network = load_trained(SHIPPED_PATH).policy.args[0]
+    games = VectorShogi(64, 3)
+    for _ in range(60):
+        games.step(games.random_actions())
+    exact = evaluate(network, games.positions)
+    rough = evaluate(in_precision(network, "bfloat16"), games.positions)
+    assert np.abs(exact.values - rough.values).max() < 0.05
+    gap = np.exp(exact.log_probs) * (exact.log_probs - rough.log_probs)
+    assert gap.sum() / 64 < 1e-3  # KL divergence, per position
+
+
+def test_weights_cross_to_workers_in_two_bytes_each_and_unchanged():
+    network = in_precision(build_network(ModelConfig(depth=1, width=8)), "bfloat16")
+    packed = pack_weights(network)
+    assert packed.nbytes == 2 * sum(weight.numel() for weight in network.parameters())
+    other = in_precision(build_network(ModelConfig(depth=1, width=8)), "bfloat16")
+    unpack_weights(other, packed)
+    for one, two in zip(network.parameters(), other.parameters(), strict=True):
+        assert torch.equal(one, two)
+
+
+def test_auto_measures_once_and_remembers_it_for_the_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    config = load_config(overrides=["training.precision=auto", "model.depth=1"])
+    chosen = resolve_precision(config, torch.device("cpu")).training.precision
+    ((key, gain),) = json.loads((tmp_path / "keisei/precision.json").read_text()).items()
+    assert chosen == ("bfloat16" if gain >= 1.1 else "float32")
+    for known, wanted in ((0.5, "float32"), (2.0, "bfloat16")):
+        (tmp_path / "keisei/precision.json").write_text(json.dumps({key: known}))
+        assert resolve_precision(config, torch.device("cpu")).training.precision == wanted
+
+
+def crash(model):
+    os.kill(os.getpid(), signal.SIGILL)
+
+
+def test_a_machine_that_crashes_in_bfloat16_gets_float32_and_lives(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(precision, "measure_gain", crash)
+    config = load_config(overrides=["training.precision=auto"])
+    assert resolve_precision(config, torch.device("cpu")).training.precision == "float32"
+
+
+def test_a_processor_without_it_gets_float32_at_once(monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+    config = load_config(overrides=["training.precision=auto"])
+    assert resolve_precision(config, torch.device("cpu")).training.precision == "float32"

@@ -1,0 +1,83 @@
+"""A run in stretches: other settings from a step on, and exact through stops at any border."""
+
+import pytest
+
+from keisei.config_schema import load_config
+from keisei.runs.run import Run
+from keisei.settings import ConfigError, to_yaml
+from keisei.training.callbacks import Callback
+from keisei.training.start import open_run, resume_trainer
+from keisei.training.trainer import Trainer
+from keisei.training.training_loop_manager import TrainingLoopManager
+from tests.training.conftest import assert_same_state, options
+
+# An update of the tests' settings has 256 steps: the borders are after the 2nd and the 4th.
+STRETCHES = (
+    "stretches=[{begin: 512, change: {training.algorithm: gumbel, training.average: 0.5, "
+    "training.search.visits: 4, training.parallel.rollout_length: 16}}, "
+    "{begin: 900, change: {training.learning_rate: 0.0001}}]"
+)
+WHOLE = options(STRETCHES, "training.total_timesteps=1536", "training.checkpoint_interval=256")
+
+
+def trainer_of(folder, *overrides):
+    config = load_config(overrides=[*WHOLE[1::2], *overrides])
+    return Trainer(config, Run.create(folder, None, to_yaml(config)), [])
+
+
+class Notes(Callback):
+    def __init__(self):
+        self.changes, self.algorithms, self.rates = [], [], []
+
+    def on_update(self, trainer, finished):
+        self.algorithms.append(trainer.config.training.algorithm)
+        self.rates.append(trainer.progress.metrics["learning_rate"])
+
+    def on_stretch(self, trainer, changes):
+        self.changes.append((trainer.progress.steps, sorted(changes)))
+
+
+@pytest.mark.parametrize("enabled", ["false", "true"])
+def test_settings_change_at_the_borders_and_schedules_run_within_each_stretch(tmp_path, enabled):
+    trainer = trainer_of(tmp_path, f"training.parallel.enabled={enabled}")
+    notes = Notes()
+    trainer.callbacks.append(notes)
+    TrainingLoopManager(trainer).run()
+    steps = trainer.config.training.parallel.update_steps
+    assert steps < 256  # shorter rollouts since the first border
+    assert notes.algorithms[:3] == ["ppo", "ppo", "gumbel"]
+    assert [step for step, _ in notes.changes] == [512, 896 + steps if 896 % steps else 1024][
+        :1
+    ] + [step for step, _ in notes.changes[1:]]
+    assert notes.changes[1][1] == ["training.learning_rate"]
+    assert notes.rates[0] == notes.rates[2] == 0.001  # each stretch begins with all of its rate
+    assert notes.rates[1] < notes.rates[0]
+    assert notes.rates[-1] < 0.0001
+
+
+def test_a_run_stopped_before_at_and_after_a_border_ends_as_one_that_was_not(tmp_path):
+    whole = trainer_of(tmp_path)
+    TrainingLoopManager(whole).run()
+    for path in whole.checkpoints.paths()[:-1]:
+        run = Run.create(tmp_path, None, to_yaml(whole.settings))
+        run.checkpoints_dir.mkdir(exist_ok=True)
+        (run.checkpoints_dir / path.name).write_bytes(path.read_bytes())
+        resumed = resume_trainer(*open_run(str(run.folder), []))
+        resumed.callbacks = []
+        TrainingLoopManager(resumed).run()
+        assert_same_state(resumed.state_dict(), whole.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("stretches", "problem"),
+    [
+        ("[{begin: 9, change: {model.width: 8}}]", "model.width cannot change within a run"),
+        ("[{begin: 9, change: {training.algoritm: gumbel}}]", "did you mean training.algorithm"),
+        ("[{begin: 9, change: {}}, {begin: 9, change: {}}]", "9 must come after 9"),
+        ("[{begin: 9, change: {training: 3}}]", "training is a section"),
+        ("[{begin: 0, change: {}}]", "begin"),
+    ],
+)
+def test_a_stretch_that_cannot_be_is_refused_before_the_run_begins(stretches, problem):
+    with pytest.raises(ConfigError, match=problem):
+        load_config(overrides=[f"stretches={stretches}"])
