@@ -104,7 +104,10 @@ class Run:
 
     def _check_kind(self, name: str, of_world: bool) -> None:
         """Both kinds have the same folders: commands for the one make no sense of the other."""
-        settings = self.config_path.read_text(encoding="utf-8", errors="replace")
+        try:
+            settings = read_regular(self.config_path, 1 << 20).decode("utf-8", errors="replace")
+        except OSError as error:
+            raise RunError(f"cannot read {self.config_path}: {error.strerror}") from error
         world = re.search(r"^world: *(.+)", settings, re.MULTILINE)
         if world and not of_world:
             raise RunError(
