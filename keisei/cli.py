@@ -20,6 +20,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+Precision = Annotated[
+    str, typer.Option(help="float32, or bfloat16 (measured beside float32).", show_default=True)
+]
 benchmark = typer.Typer(help="Measure speed on this machine; compare the ratios within one run.")
 app.add_typer(benchmark, name="benchmark", no_args_is_help=True)
 app.add_typer(worlds, name="worlds", no_args_is_help=True)
@@ -274,13 +277,14 @@ def benchmark_env(json: JsonFile = None) -> None:
 @benchmark.command("learn")
 def benchmark_learn(
     preset: Annotated[str, typer.Option(help="tiny, small or full.")] = "tiny",
+    precision: Precision = "float32",
     json: JsonFile = None,
 ) -> None:
     """PPO samples/s against the bare forward and backward pass of the same network."""
     from keisei.benchmarks import learn
 
     with readable_errors():
-        learn.run(json, preset)
+        learn.run(json, preset, precision=precision)
 
 
 @benchmark.command("collect")
@@ -289,6 +293,8 @@ def benchmark_collect(
     backend: Annotated[
         str, typer.Option(help="process, or ray (measured against process).")
     ] = "process",
+    algorithm: Annotated[str, typer.Option(help="ppo or gumbel (self-play by search).")] = "ppo",
+    precision: Precision = "float32",
     json: JsonFile = None,
 ) -> None:
     """Steps/s of the workers against the bare network, one worker, and one game."""
@@ -298,7 +304,10 @@ def benchmark_collect(
         if backend == "ray":
             collect_ray.run(json, preset)
         elif backend == "process":
-            collect.run(json, preset)
+            given = {"training.algorithm": algorithm, "training.precision": precision}
+            usual = ("ppo", "float32")
+            more = [f"{name}={value}" for name, value in given.items() if value not in usual]
+            collect.run(json, preset, more=more)
         else:
             raise KeiseiError(f"--backend must be process or ray, not {backend!r}")
 
@@ -329,13 +338,14 @@ def benchmark_worlds(json: JsonFile = None) -> None:
 @benchmark.command("search")
 def benchmark_search(
     preset: Annotated[str, typer.Option(help="tiny, small or full.")] = "tiny",
+    precision: Precision = "float32",
     json: JsonFile = None,
 ) -> None:
     """Nodes/s of the tree search against the bare network."""
     from keisei.benchmarks import search
 
     with readable_errors():
-        search.run(json, preset)
+        search.run(json, preset, precision=precision)
 
 
 def main() -> None:

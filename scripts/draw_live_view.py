@@ -14,13 +14,13 @@ from keisei.runs.metrics import MetricsReader
 from keisei.runs.run import Run
 from keisei.selfplay.shard import make_shard
 from keisei.shogi.board_text import board_text
-from keisei.training.live_panels import LEARNING, View, draw
+from keisei.training.live_panels import LEARNING, Snapshot, draw
 from keisei.training.progress import Progress
 
 WIDTH, HEIGHT = 130, 30
 
 
-def view_of(run: Run) -> View:
+def view_of(run: Run) -> Snapshot:
     """What the live view showed when the run's newest checkpoint was written."""
     config = load_config(run.config_path)
     _, state = CheckpointStore(run.checkpoints_dir).latest()
@@ -36,7 +36,7 @@ def view_of(run: Run) -> View:
             [share for _, share in metrics.series(f"{kind} against random")]
             for kind in ("wins", "draws", "losses")
         ]
-    return View(
+    return Snapshot(
         name=run.name,
         phase="training",
         progress=progress,

@@ -8,21 +8,26 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
+import numpy as np
 import torch
 from torch import nn
 
 from keisei.benchmarks.report import Contender, interleave, median_ratio, publish
 from keisei.config_schema import AppConfig, load_config
 from keisei.core.experience_buffer import ExperienceBuffer
+from keisei.core.learner import Learner, make_learner
 from keisei.core.ppo_agent import PPOAgent
+from keisei.core.precision import acting_network
 from keisei.core.rollout import Rollout, empty_rollout
 from keisei.core.runtime import traced, tracing_pays
 from keisei.processes.machine import keep_freed_memory
+from keisei.search.gumbel import visits_by_round
 from keisei.selfplay.shard import SelfPlayShard
+from keisei.shogi.features import OBSERVATION_BYTES
 from keisei.training.parallel import ParallelManager
 from keisei.training.parallel.model_sync import ModelReceiver, ModelSynchronizer
 
@@ -36,6 +41,7 @@ def settings(
     length: int = 128,
     backend: str = "process",
     games: int = GAMES,
+    more: Sequence[str] = (),
 ) -> AppConfig:
     """One shard per worker, of 64 games by default, and one epoch per rollout."""
     return load_config(
@@ -50,32 +56,47 @@ def settings(
             f"training.parallel.rollout_length={length}",
             # On a busy machine a large network may take long for a move; do not replace its worker.
             "training.parallel.worker_timeout=300",
+            *more,
         ]
     )
 
 
-def forward_alone(preset: str, seconds: float, games: int) -> None:
+def batch_sizes(config: AppConfig) -> list[int]:
+    """How many positions the network gets at a time for one move of all games of a shard."""
+    games, search = config.training.parallel.num_envs_per_worker, config.training.search
+    if not config.training.searches:
+        return [games]
+    rounds = visits_by_round(search.visits, search.considered)
+    return [games, *(games * moves for moves in rounds)]
+
+
+def forward_alone(preset: str, seconds: float, games: int, more: Sequence[str]) -> None:
     """What each process of `PureForward` runs: batches of a worker's size, run as a worker does."""
     torch.set_num_threads(1)
     keep_freed_memory()
-    network = PPOAgent(settings(preset, 1), "cpu").network
+    config = settings(preset, 1, games=games, more=more)
+    network = acting_network(config)
     forward = traced(network, games) if tracing_pays(network, games) else network
-    planes = torch.rand(games, 46, 9, 9)
+    sizes = batch_sizes(config)
+    batches = [network.planes(np.zeros((size, OBSERVATION_BYTES), np.uint8)) for size in sizes]
     print("ready", flush=True)
     with torch.inference_mode():
         for _ in sys.stdin:
             count, end = 0, time.perf_counter() + seconds
             while time.perf_counter() < end:
-                forward(planes)
-                count += games
+                for planes in batches:
+                    forward(planes)
+                count += sum(sizes)
             print(count, flush=True)
 
 
 class PureForward:
     """The network alone, in as many one-thread processes as there are workers."""
 
-    def __init__(self, preset: str, processes: int, seconds: float, games: int) -> None:
-        call = f"forward_alone({preset!r}, {seconds}, {games})"
+    def __init__(
+        self, preset: str, processes: int, seconds: float, games: int, more: Sequence[str] = ()
+    ) -> None:
+        call = f"forward_alone({preset!r}, {seconds}, {games}, {list(more)!r})"
         code = f"from keisei.benchmarks.collect import forward_alone; {call}"
         self._processes = [
             subprocess.Popen(
@@ -108,10 +129,11 @@ def _pipe(stream: IO[str] | None) -> IO[str]:
     return stream
 
 
-def collecting(config: AppConfig, agent: PPOAgent, seconds: float) -> Contender:
+def collecting(config: AppConfig, agent: Learner, seconds: float) -> Contender:
     """Moves that workers play in about `seconds`, from the steps that they count in memory.
 
-    The workers play alone: they are started for the measurement and stopped after it.
+    With search, it is the positions that the network saw. The workers play alone: they are started
+    for the measurement and stopped after it.
     """
 
     def run() -> tuple[int, float]:
@@ -126,9 +148,10 @@ def collecting(config: AppConfig, agent: PPOAgent, seconds: float) -> Contender:
 
 def _next_move(manager: ParallelManager, seconds: float) -> tuple[int, float]:
     """Wait `seconds`, then for the next move; returns the steps so far and the time."""
+    counted = "evaluations" if manager.config.training.searches else "steps"
 
     def steps() -> int:
-        return int(sum(row["steps"] for row in manager.get_statistics()["workers"].values()))
+        return int(sum(row[counted] for row in manager.get_statistics()["workers"].values()))
 
     time.sleep(seconds)
     before, deadline = steps(), time.perf_counter() + 120
@@ -194,41 +217,56 @@ def _learn(agent: PPOAgent, buffer: ExperienceBuffer, rollouts: list[Rollout]) -
     agent.learn(buffer)
 
 
+def contenders_of(
+    preset: str, seconds: float, games: int, more: Sequence[str], running: contextlib.ExitStack
+) -> dict[str, Contender]:
+    """What is measured; `running` keeps the processes of some of it until the end.
+
+    Learning is measured with the tiny network only: with larger ones it takes minutes. Other
+    settings (`more`) are measured beside the same workers in float32, without the learning.
+    """
+    agent = make_learner(settings(preset, 2, more=more))
+    forward = PureForward(preset, 2, seconds, games, more)
+    running.callback(forward.close)
+    contenders: dict[str, Contender] = {
+        "forward_2": forward,
+        "collect_2": collecting(settings(preset, 2, games=games, more=more), agent, seconds),
+        "collect_1": collecting(settings(preset, 1, games=games, more=more), agent, seconds),
+    }
+    if any("precision" in setting for setting in more):
+        usual = settings(preset, 2, games=games, more=[*more, "training.precision=float32"])
+        contenders["collect_2_float32"] = collecting(usual, make_learner(usual), seconds)
+    if preset == "tiny" and isinstance(agent, PPOAgent) and not more:
+        in_turn = ParallelManager(settings(preset, 2, "sync", 32, games=games), agent)
+        running.enter_context(in_turn)
+        contenders["single_game"] = single_game(agent, False, seconds)
+        contenders["train_2"] = training(agent, in_turn, seconds)
+        contenders["train_single_game"] = single_game(agent, True, seconds)
+    return contenders
+
+
 def run(
     json_file: Path | None = None,
     preset: str = "tiny",
     rounds: int | None = None,
     seconds: float | None = None,
     games: int = GAMES,
+    more: Sequence[str] = (),
 ) -> None:
-    """Measure (`seconds` for each figure in each round), print a table, write JSON.
-
-    Learning is measured with the tiny network only: with larger ones it takes minutes.
-    """
+    """Measure (`seconds` for each figure in each round), print a table, write JSON."""
     is_tiny = preset == "tiny"
     rounds, seconds = rounds or (5 if is_tiny else 2), seconds or (3.0 if is_tiny else 20.0)
     keep_freed_memory()
-    agent = PPOAgent(settings(preset, 2), "cpu")
     with contextlib.ExitStack() as running:
-        forward = PureForward(preset, 2, seconds, games)
-        running.callback(forward.close)
-        contenders: dict[str, Contender] = {
-            "forward_2": forward,
-            "collect_2": collecting(settings(preset, 2, games=games), agent, seconds),
-            "collect_1": collecting(settings(preset, 1, games=games), agent, seconds),
-        }
+        contenders = contenders_of(preset, seconds, games, more, running)
         if is_tiny:
-            in_turn = ParallelManager(settings(preset, 2, "sync", 32, games=games), agent)
-            running.enter_context(in_turn)
-            contenders["single_game"] = single_game(agent, False, seconds)
-            contenders["train_2"] = training(agent, in_turn, seconds)
-            contenders["train_single_game"] = single_game(agent, True, seconds)
             interleave(contenders, 1)  # the first calls set up PyTorch's kernels
         rates = interleave(contenders, rounds)
     speed = {name: statistics.median(values) for name, values in rates.items()}
     pairs = {
         "ratio_to_forward": ("collect_2", "forward_2"),
         "scaling_2_workers": ("collect_2", "collect_1"),
+        "ratio_to_float32": ("collect_2", "collect_2_float32"),
         "ratio_to_single_game": ("collect_2", "single_game"),
         "training_parallel_to_serial": ("train_2", "train_single_game"),
     }

@@ -39,7 +39,8 @@ def forward_backward(agent: PPOAgent, buffer: ExperienceBuffer) -> Callable[[], 
     def run() -> int:
         for planes, rows, legal in batches:
             agent.network.zero_grad(set_to_none=True)
-            policy, values = agent.network(planes)
+            with agent.precision():
+                policy, values = agent.network(planes)
             scores = agent.network.scores(policy, rows.to(agent.device), legal.to(agent.device))
             (scores.sum() + values.sum()).backward()
         return len(buffer)
@@ -47,11 +48,14 @@ def forward_backward(agent: PPOAgent, buffer: ExperienceBuffer) -> Callable[[], 
     return run
 
 
-def settings(preset: str, minibatch: int = 128, length: int = 32) -> AppConfig:
+def settings(
+    preset: str, minibatch: int = 128, length: int = 32, precision: str = "float32"
+) -> AppConfig:
     """One epoch over the steps of 64 games, 2,048 of them by default, never stopped early."""
     return load_config(
         overrides=[
             f"model.preset={preset}",
+            f"training.precision={precision}",
             "training.ppo_epochs=1",
             "training.target_kl=0",
             f"training.minibatch_size={minibatch}",
@@ -73,28 +77,36 @@ def filled_buffer(config: AppConfig, agent: PPOAgent) -> ExperienceBuffer:
 
 
 def run(
-    json_file: Path | None = None, preset: str = "tiny", rounds: int = 7, length: int = 32
+    json_file: Path | None = None,
+    preset: str = "tiny",
+    rounds: int = 7,
+    length: int = 32,
+    precision: str = "float32",
 ) -> None:
-    """Measure, print a table, write JSON."""
-    config = settings(preset, length=length)
+    """Measure, print a table, write JSON; another precision is measured beside float32."""
+    config = settings(preset, length=length, precision=precision)
     agent = PPOAgent(config)
     buffer = filled_buffer(config, agent)
     contenders = {
         "forward_backward": forward_backward(agent, buffer),
         "update": ppo_update(agent, buffer),
     }
+    if precision != "float32":
+        plain = PPOAgent(settings(preset, length=length))
+        contenders["update in float32"] = ppo_update(plain, filled_buffer(plain.config, plain))
     interleave(contenders, 1)  # the first calls set up PyTorch's kernels
     rates = interleave(contenders, rounds)
     ratio = median_ratio(rates, "update", "forward_backward")
-    bare, update = (statistics.median(rates[name]) for name in contenders)
+    bare, update = (statistics.median(rates[name]) for name in ("forward_backward", "update"))
     parameters = sum(weight.numel() for weight in agent.network.parameters())
     rows = [
         (f"network {preset}", f"{parameters:,} weights"),
         ("forward + backward alone", f"{bare:,.0f} samples/s"),
         ("PPO update", f"{update:,.0f} samples/s  ({ratio:.2f} of it)"),
     ]
-    result = {
+    result: dict[str, object] = {
         "preset": preset,
+        "precision": precision,
         "parameters": parameters,
         "minibatch_size": config.training.minibatch_size,
         "threads": torch.get_num_threads(),
@@ -102,6 +114,10 @@ def run(
         "update_samples_per_s": update,
         "ratio_to_forward_backward": ratio,
     }
+    if precision != "float32":
+        gain = median_ratio(rates, "update", "update in float32")
+        rows.append(("beside float32", f"{gain:.2f} times as fast"))
+        result["ratio_to_float32"] = gain
     publish(
         f"Learning on {agent.device}, {torch.get_num_threads()} threads", rows, result, json_file
     )

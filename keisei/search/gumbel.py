@@ -82,6 +82,23 @@ class GumbelSearch:
         )
 
 
+def visits_by_round(visits: int, considered: int) -> list[int]:
+    """How many moves get a visit in each round: sequential halving, until all visits are made.
+
+    >>> visits_by_round(visits=16, considered=8)
+    [8, 4, 2, 2]
+    """
+    halvings, rounds, left = max(1, math.ceil(math.log2(max(considered, 1)))), [], visits
+    moves = considered
+    while left > 0 and considered > 1:
+        for _ in range(max(1, visits // (halvings * moves))):
+            if left > 0:
+                rounds.append(min(moves, left))
+                left -= moves
+        moves = max(2, moves // 2)
+    return rounds
+
+
 class _Root:
     """The root of one game: which moves are visited next, and what came of it."""
 
@@ -94,21 +111,14 @@ class _Root:
         self._candidates: list[int] = []
 
     def rounds(self) -> Iterator[list[int]]:
-        """The moves to visit, once each, round by round; half of them are left out in between."""
-        wanted, node = self._settings, self._node
-        self._candidates = self._best_first(range(len(self._noisy)))[: wanted.considered]
-        halvings = max(1, math.ceil(math.log2(max(len(self._candidates), 1))))
-        left = wanted.visits if len(self._candidates) > 1 else 0
-        while left > 0:
-            for _ in range(max(1, wanted.visits // (halvings * len(self._candidates)))):
-                if left <= 0 or node.mate is not None:
-                    break
-                yield self._candidates[:left]
-                left -= len(self._candidates)
-            if node.mate is not None:
+        """The moves to visit, once each, round by round; the worse half is left out in between."""
+        self._candidates = self._best_first(range(len(self._noisy)))[: self._settings.considered]
+        for count in visits_by_round(self._settings.visits, len(self._candidates)):
+            if self._node.mate is not None:
                 return
-            keep = max(2, len(self._candidates) // 2)
-            self._candidates = self._best_first(self._candidates)[:keep]
+            if count < len(self._candidates):
+                self._candidates = self._best_first(self._candidates)[: max(2, count)]
+            yield self._candidates[:count]
 
     def _best_first(self, moves: range | list[int]) -> list[int]:
         score = self._noisy + self._scale() * self._completed()

@@ -9,7 +9,7 @@ from keisei.search.tree import cancel
 
 def node(*priors):
     one = Node()
-    one.expand(np.array(priors, np.float32), first_worth=0.0)
+    one.expand(np.array(priors, np.float32), value=0.0, fpu_reduction=0.0)
     return one
 
 
@@ -40,9 +40,9 @@ def test_of_equal_moves_the_likelier_is_tried_first_and_then_the_other():
 def test_a_visit_that_is_cancelled_leaves_no_trace():
     root = node(0.5, 0.5)
     root.visits = 3
-    before = root.pull.copy()
+    before = root.u.copy()
     root.visits += 1
     child = root.start_visit(0)
     cancel([(root, 0)])
     assert (root.visits, child.visits, child.total) == (3, 0, 0.0)
-    assert (root.pull == before).all()
+    assert (root.u == before).all()
