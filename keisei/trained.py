@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from keisei.runs.checkpoint import (
     load_checkpoint,
     save_checkpoint,
     trained_weights,
+    understanding,
 )
 from keisei.runs.run import Run
 from keisei.settings import parse_yaml
@@ -37,7 +39,7 @@ class TrainedNetwork:
 def load_trained(path: Path, limit: int | None = None) -> TrainedNetwork:
     """The network of one checkpoint file (of at most `limit` bytes), on the CPU."""
     state = load_checkpoint(path, limit)
-    try:
+    with understanding(f"checkpoint {path} has no network that this Keisei can use"):
         # Of the settings only what is needed: an old run may have others that are gone by now.
         settings = parse_yaml(state["config"])
         network = _network(ModelConfig.model_validate(settings["model"]), trained_weights(state))
@@ -46,11 +48,6 @@ def load_trained(path: Path, limit: int | None = None) -> TrainedNetwork:
         processes = int(parallel["num_workers"]) if parallel["enabled"] else 1
         progress = state["progress"]
         steps, seconds = int(progress["steps"]), float(progress["seconds"])
-    except Exception as error:  # a stranger may have sealed anything
-        reason = " ".join(str(error).split())
-        raise KeiseiError(
-            f"checkpoint {path} has no network that this Keisei can use: {reason}"
-        ) from error
     return TrainedNetwork(partial(evaluate, network), path, steps, seconds * processes / 3600)
 
 
@@ -73,8 +70,9 @@ def find_checkpoint(name: str, runs_dir: Path = Path("runs")) -> Path:
     if name in NETWORKS:
         return NETWORKS[name]
     path = Path(name)
-    if path.suffix == ".pt" or path.is_file():
-        if not path.is_file():
+    is_file = os.path.isfile(path)  # which, unlike a Path's, is never an error
+    if path.suffix == ".pt" or is_file:
+        if not is_file:
             raise KeiseiError(f"there is no checkpoint {name}; runs keep theirs in checkpoints/")
         return path
     run = Run.open(name, runs_dir)
@@ -98,6 +96,8 @@ def export_network(checkpoint: Path, file: Path) -> None:
     load_trained(checkpoint)  # an error now is better than one where the file is used
     state = load_checkpoint(checkpoint)
     network = {name: weights.half() for name, weights in trained_weights(state).items()}
+    if not all(torch.isfinite(weights).all() for weights in network.values()):
+        raise KeiseiError(f"{checkpoint} has weights that are too large for half precision")
     progress = {name: state["progress"][name] for name in ("steps", "seconds")}
     save_checkpoint(
         file, {"agent": {"network": network}, "progress": progress, "config": state["config"]}

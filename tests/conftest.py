@@ -57,7 +57,7 @@ SLOW = (
     "tests/web/browser/",
     "tests/web/test_bundle.py",
     "tests/web/test_fuzz.py",
-    "tests/web/test_hostile.py",
+    "tests/web/test_hostile",
     "tests/web/test_server.py",
     "tests/web/test_streams.py",
     "tests/worlds/test_benchmark.py",

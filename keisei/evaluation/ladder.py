@@ -17,11 +17,13 @@ from keisei.evaluation.pairs import Pentanomial
 from keisei.evaluation.rate import Candidate, measure
 from keisei.evaluation.ratings import Rating, rate
 from keisei.evaluation.yardstick import ANCHOR, Yardstick, load_yardstick
-from keisei.files import replace_file
+from keisei.files import read_regular, replace_file
 from keisei.processes.pool import open_process_pool, open_ray_pool
 from keisei.runs.checkpoint import CheckpointStore
 from keisei.runs.run import Run
 from keisei.trained import load_trained
+
+_MAX_FILE = 16 * 1024 * 1024  # bytes; a stranger may have made it
 
 
 @dataclass
@@ -48,10 +50,10 @@ class Ladder:
         if not path.is_file():
             return cls()
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data = json.loads(read_regular(path, _MAX_FILE))
             entries = [Entry(**entry) for entry in data["players"]]
             results = {(row["first"], row["second"]): _read_result(row) for row in data["results"]}
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
             raise KeiseiError(
                 f"{path} is not a ladder ({error}): move it away to start a new one"
             ) from error

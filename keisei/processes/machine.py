@@ -27,6 +27,13 @@ def keep_freed_memory() -> None:
         libc.mallopt(-3, 1 << 25)  # M_MMAP_THRESHOLD: the most that glibc allows
 
 
+def give_back_memory() -> None:
+    """Give the system what was freed and lies between what is still in use (glibc only)."""
+    libc: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)
+
+
 def name_process(name: str) -> None:
     """The name that process lists show (Linux; 15 letters at most)."""
     with suppress(OSError):

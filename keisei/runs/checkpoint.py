@@ -27,7 +27,7 @@ import pickle
 import re
 import shutil
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -52,6 +52,23 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 class CheckpointError(KeiseiError):
     """A checkpoint could not be written or read; the message names the file and the reason."""
+
+
+@contextlib.contextmanager
+def understanding(problem: str) -> Iterator[None]:
+    """Turn whatever goes wrong with what is in a checkpoint into one sentence.
+
+    It may be of other settings or of another Keisei, and a stranger may have sealed anything.
+    """
+    try:
+        yield
+    except KeiseiError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        if isinstance(error, KeyError):
+            reason = f"it has no {reason}"
+        raise CheckpointError(f"{problem}: {reason[:500]}") from error
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:

@@ -88,7 +88,8 @@ class Run:
     def open(cls, path_or_name: str | Path, root: Path, of_world: bool = False) -> "Run":
         """The run of that name below `root`, or in that folder; of Shogi, or of a world."""
         candidates = [root / path_or_name, Path(path_or_name)]
-        folder = next((path for path in candidates if path.is_dir()), None)
+        # os.path: a name that no file can have (300 letters) is not an error, but no run.
+        folder = next((path for path in candidates if os.path.isdir(path)), None)
         if folder is None:
             tried = " and ".join(dict.fromkeys(str(path) for path in candidates))
             raise RunError(f"there is no run {str(path_or_name)!r}: looked for the folder {tried}")
@@ -103,7 +104,10 @@ class Run:
 
     def _check_kind(self, name: str, of_world: bool) -> None:
         """Both kinds have the same folders: commands for the one make no sense of the other."""
-        settings = self.config_path.read_text(encoding="utf-8", errors="replace")
+        try:
+            settings = read_regular(self.config_path, 1 << 20).decode("utf-8", errors="replace")
+        except OSError as error:
+            raise RunError(f"cannot read {self.config_path}: {error.strerror}") from error
         world = re.search(r"^world: *(.+)", settings, re.MULTILINE)
         if world and not of_world:
             raise RunError(

@@ -13,7 +13,7 @@ from keisei.config_schema import AppConfig
 from keisei.core.policy import Policy, evaluate, uniform
 from keisei.core.precision import acting_network
 from keisei.errors import KeiseiError
-from keisei.runs.checkpoint import CheckpointStore, load_checkpoint, trained_weights
+from keisei.runs.checkpoint import CheckpointStore, load_checkpoint, step_of, trained_weights
 
 log = logging.getLogger(__name__)
 
@@ -90,12 +90,3 @@ class Opponent:
             progress = store.latest()[1].get("progress", {})
             self._newest, self._steps = paths[-1], progress.get("past_opponents")
         return [path for path in paths if self._steps is None or step_of(path) in self._steps]
-
-
-def step_of(checkpoint: Path) -> int:
-    """The step of a checkpoint.
-
-    >>> step_of(Path("checkpoints/step_000000000512.pt"))
-    512
-    """
-    return int(checkpoint.stem.removeprefix("step_"))

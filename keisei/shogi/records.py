@@ -139,6 +139,17 @@ def _format_of(path: Path) -> tuple[_Format, str]:
     return _FORMATS[path.suffix.lower()]
 
 
+_SERVER_WORDS = {
+    "TIME_UP": "%TIME_UP",
+    "RESIGN": "%TORYO",
+    "SENNICHITE": "%SENNICHITE",
+    "ILLEGAL_MOVE": "%ILLEGAL_MOVE",
+    "JISHOGI": "%JISHOGI",
+    "MAX_MOVES": "%MAX_MOVES",
+    "CHUDAN": "%CHUDAN",
+}
+
+
 # -- endings -------------------------------------------------------------------------------------
 
 _TERMINALS: dict[Reason, tuple[str, str]] = {  # rsshogi's kind of ending, and its result
@@ -231,7 +242,20 @@ def _main_line(form: _Format, text: str) -> list[str]:
     if form in (_KIF, _KI2):
         variation = next((n for n, t in enumerate(lines) if t.startswith("変化")), len(lines))
         lines = ["" if line.startswith("&") else line for line in lines[:variation]]  # & bookmarks
+    if form is _CSA:
+        is_over = any(line.startswith("%") for line in lines)
+        lines = [_csa_line(line, is_over) for line in lines]
     return lines
+
+
+def _csa_line(line: str, is_over: bool) -> str:
+    """A line without what servers add: their words (#WIN), and what an engine thought (** 30).
+
+    Some say only in such a word how the game ended.
+    """
+    if line.startswith("#") and not is_over:
+        return _SERVER_WORDS.get(line[1:].strip(), "")
+    return "" if line.startswith(("#", "**")) else line
 
 
 def _refuse_second_game(path: Path, form: _Format, lines: list[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from keisei.shogi import FinishedGame
@@ -67,9 +67,12 @@ class Progress:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a `state_dict()`; the goal stays as it is now."""
-        for name, value in state.items():
-            if name != "total_timesteps":
-                setattr(self, name, value)
+        for name in {one.name for one in fields(self)} & state.keys() - {"total_timesteps"}:
+            now, value = getattr(self, name), state[name]
+            # A number must be one: what is wrong is noticed now rather than in the middle of a run.
+            setattr(self, name, type(now)(value) if isinstance(now, (int, float)) else value)
         self.reasons = Counter(state["reasons"])
         self.recent_lengths = deque(state["recent_lengths"], maxlen=RECENT_GAMES)
         self.recent_decided = deque(state["recent_decided"], maxlen=RECENT_GAMES)
+        self.past_opponents = [int(step) for step in self.past_opponents]
+        self.metrics = dict(self.metrics)

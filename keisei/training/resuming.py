@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
-
 from keisei.config_schema import AppConfig, ModelConfig, parse_config
 from keisei.core.neural_network import PRESETS
 from keisei.selfplay.shard import has_games
-from keisei.settings import ConfigError
+from keisei.settings import ConfigError, parse_yaml
 
 
 def check_settings(config: AppConfig, state: dict[str, Any]) -> None:
     """Refuse, by name, settings that do not fit the network and the games of a checkpoint."""
-    before = parse_config(yaml.safe_load(state["config"]))
+    before = parse_config(parse_yaml(state["config"]))
     if _shape(before.model) != _shape(config.model):
         for name in ModelConfig.model_fields:
             _must_be_same(f"model.{name}", getattr(before.model, name), getattr(config.model, name))

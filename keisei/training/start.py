@@ -15,6 +15,7 @@ from keisei.core.precision import resolve_precision
 from keisei.errors import KeiseiError
 from keisei.processes.machine import keep_freed_memory
 from keisei.processes.shared_memory import layout_bytes
+from keisei.runs.checkpoint import understanding
 from keisei.runs.run import Run, is_training
 from keisei.runs.trace import Trace, check_trace_file
 from keisei.settings import to_yaml
@@ -100,11 +101,8 @@ def resume_trainer(run: Run, config: AppConfig, trace: Trace | None = None) -> T
             log.warning("%s has no checkpoint yet: it starts from the beginning", run.name)
         return trainer
     path, state = trainer.checkpoints.latest()
-    try:
+    with understanding(f"the settings do not fit the checkpoint {path}"):
         trainer.load_state_dict(state)
-    except (ValueError, RuntimeError, KeyError) as error:
-        reason = " ".join(str(error).split())
-        raise KeiseiError(f"the settings do not fit the checkpoint {path}: {reason}") from error
     if trainer.progress.finished and trainer.progress.last_match_done:
         raise KeiseiError(
             f"{run.name} has played its {trainer.progress.steps:,} moves ({path.name}); "

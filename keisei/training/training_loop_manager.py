@@ -10,9 +10,8 @@ from typing import Any
 import torch
 
 from keisei.core.learner import DivergedError
-from keisei.runs.checkpoint import CheckpointError
+from keisei.runs.checkpoint import CheckpointError, step_of
 from keisei.runs.stopping import Stopper, StopRequested
-from keisei.selfplay.opponents import step_of
 from keisei.settings import to_yaml
 from keisei.training.trainer import Trainer
 

@@ -7,11 +7,18 @@ import queue
 import subprocess
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import IO
 
 from keisei.errors import KeiseiError
 from keisei.usi.protocol import Position
+
+# An engine may say anything, without end: more than this is not kept.
+MOST_LINES = 1000
+MOST_LETTERS = 10_000  # of a line
+
+Lines = queue.Queue[str | None]
 
 
 class EngineError(KeiseiError):
@@ -41,9 +48,10 @@ class UsiClient:
         self._start_timeout = start_timeout
         self._move_timeout = move_timeout
         self.identity = self.name  # until the engine says what it is called
-        self.passed: list[str] = []  # lines that came before the one last waited for
+        # The newest lines that came before the one last waited for.
+        self.passed: deque[str] = deque(maxlen=MOST_LINES)
         self._process: subprocess.Popen[str] | None = None
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._lines: Lines = queue.Queue(MOST_LINES)
 
     def start(self) -> None:
         """Start the process and get it ready for a game."""
@@ -68,7 +76,7 @@ class UsiClient:
             )
         except OSError as error:
             raise EngineError(f"cannot start the engine {self.command[0]}: {error}") from None
-        self._lines = queue.SimpleQueue()
+        self._lines = queue.Queue(MOST_LINES)
         reader = threading.Thread(
             target=_read, args=(self._process.stdout, self._lines), daemon=True
         )
@@ -100,12 +108,15 @@ class UsiClient:
         self.passed.clear()
         end = time.monotonic() + timeout
         while True:
+            left = end - time.monotonic()
             try:
-                line = self._lines.get(timeout=max(end - time.monotonic(), 0.001))
+                line = self._lines.get(timeout=max(left, 0.001))
             except queue.Empty:
+                left = 0
+            if left <= 0:  # also of one that says other things without end
                 raise EngineError(
                     f"the engine {self.name} did not say {word!r} within {timeout:g} s"
-                ) from None
+                )
             if line is None:
                 raise EngineError(f"the engine {self.name} exited instead of saying {word!r}")
             if line.split()[:1] == [word]:
@@ -152,10 +163,18 @@ class UsiClient:
         self.close()
 
 
-def _read(source: IO[str] | None, lines: queue.SimpleQueue[str | None]) -> None:
+def _read(source: IO[str] | None, lines: Lines) -> None:
     if source is not None:
         with contextlib.suppress(OSError, ValueError):
-            for line in source:
-                lines.put(line.rstrip("\n"))
+            while line := source.readline(MOST_LETTERS):
+                _put(lines, line.rstrip("\n"))
         source.close()
-    lines.put(None)
+    _put(lines, None)
+
+
+def _put(lines: Lines, line: str | None) -> None:
+    """Add a line; when nobody reads and it is full, the oldest one goes."""
+    if lines.full():
+        with contextlib.suppress(queue.Empty):
+            lines.get_nowait()
+    lines.put_nowait(line)  # this thread alone adds

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from keisei.models import SHIPPED
+from keisei.processes.machine import give_back_memory
 from keisei.search import Limit, Report, Thinker
 from keisei.shogi import ShogiGame
 from keisei.usi.options import Options
 from keisei.usi.protocol import Go, centipawns
 
 _NODE_BYTES = 10_000  # measured: 2,700 with some 80 moves, the rest is lost between the batches
+_GIVE_BACK_EVERY = 500  # nodes
 _LONGEST_BATCH = 0.04  # seconds; the clock and `stop` wait for a batch
 _INFO_EVERY = 1.0  # seconds
 
@@ -59,6 +61,7 @@ class _Thought:
         self._ended_by: str | None = None  # the command that ended it
         self._start = self._last_info = time.monotonic()
         self._pondered = 0  # nodes
+        self._given_back = 0  # the number of nodes when memory was
 
     def run(self, limit: Limit) -> Report:
         """Search until time, nodes or a command ends it, and report what was found."""
@@ -82,6 +85,9 @@ class _Thought:
 
     def _should_stop(self) -> bool:
         self._take(self._hear(False))
+        if abs(self._thinker.nodes - self._given_back) >= _GIVE_BACK_EVERY:
+            self._given_back = self._thinker.nodes
+            give_back_memory()
         now = time.monotonic()
         if now - self._last_info >= _INFO_EVERY:
             self._last_info = now

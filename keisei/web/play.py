@@ -6,10 +6,11 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from keisei.errors import KeiseiError
 from keisei.models import SHIPPED, SHIPPED_PATH
 from keisei.search import Limit, Score, Thinker
 from keisei.shogi import IllegalActionError, Outcome, ShogiGame
@@ -85,7 +86,10 @@ class Table:
         players = [PlayerRow(id=SHIPPED, label=f"{AGENT}, as it comes", steps=None)]
         for row in self._runs.rows():
             if row.kind == "shogi" and row.state != "broken":
-                for one in self._runs.checkpoints(self._runs.open(row.name)):
+                checkpoints = []
+                with suppress(KeiseiError):  # of a broken run, or one that was just removed
+                    checkpoints = self._runs.checkpoints(self._runs.open(row.name))
+                for one in checkpoints:
                     label = f"{row.name}, step {one.steps:,}"
                     name = f"run/{row.name}/{one.file}"
                     players.append(PlayerRow(id=name, label=label, steps=one.steps))

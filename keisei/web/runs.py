@@ -13,7 +13,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -95,11 +95,15 @@ class RunsFolder:
     def checkpoints(self, run: Run) -> list[Checkpoint]:
         """The run's checkpoints, newest first."""
         found = []
-        with suppress(FileNotFoundError):
+        try:
             for path in islice(self.inside(run.checkpoints_dir).iterdir(), _MAX_FILES):
                 name = _CHECKPOINT.fullmatch(path.name)
                 if name:
                     found.append(Checkpoint(file=path.name, steps=int(name[1])))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise BrokenRun(f"{run.checkpoints_dir} cannot be read: {error.strerror}") from None
         return sorted(found, key=lambda one: one.steps, reverse=True)
 
     def checkpoint_path(self, name: str, file: str) -> Path:

@@ -188,7 +188,7 @@ class Environment:
         self.world.load_state_dict(state["world"])
         for agent, model_state in zip(self.agents, state["models"], strict=True):
             agent.model.load_state_dict(model_state)
-        self.epoch, self.turn = state["epoch"], state["turn"]
+        self.epoch, self.turn = int(state["epoch"]), int(state["turn"])
         self.losses = dict(state["losses"])
-        self.failed_trainings = state["failed_trainings"]
+        self.failed_trainings = int(state["failed_trainings"])
         self._ready = dict(state["ready"])

@@ -25,7 +25,7 @@ import yaml
 
 from keisei.errors import KeiseiError
 from keisei.processes.machine import keep_freed_memory
-from keisei.runs.checkpoint import CheckpointStore, step_of
+from keisei.runs.checkpoint import CheckpointStore, step_of, understanding
 from keisei.runs.metrics import MetricsStore
 from keisei.runs.run import Run, is_training
 from keisei.runs.stopping import Stopper
@@ -73,12 +73,9 @@ class WorldTraining:
     def load_latest(self) -> None:
         """Go on from the newest good checkpoint."""
         path, state = self.checkpoints.latest()
-        try:
+        with understanding(f"the settings do not fit the checkpoint {path}"):
             self.environment.load_state_dict(state["environment"])
-        except (ValueError, RuntimeError, KeyError) as error:
-            reason = " ".join(str(error).split())
-            raise KeiseiError(f"the settings do not fit the checkpoint {path}: {reason}") from error
-        self.random_return = state["random_return"]
+            self.random_return = [float(value) for value in state["random_return"]]
         self.steps = step_of(path)
         if self.environment.epoch >= self.config.epochs:
             raise KeiseiError(

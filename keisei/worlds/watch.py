@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from keisei.errors import KeiseiError
-from keisei.runs.checkpoint import CheckpointStore
+from keisei.runs.checkpoint import CheckpointStore, understanding
 from keisei.runs.run import Run
 from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.drawing import colored_text, picture
@@ -47,16 +48,22 @@ def load_episode_of(
     world = make_world(config)
     _check_size(config, world, path)
     environment = build(config, world=world)
-    for agent, saved in zip(environment.agents, state["environment"]["models"], strict=True):
-        if isinstance(agent.model, Learner):
-            for part, tensor in agent.model.state.items():
-                tensor.copy_(saved["state"][part])
-            agent.model.epoch = state["environment"]["epoch"]
+    with understanding(f"the settings do not fit the checkpoint {path}"):
+        _take_over(environment, state["environment"])
     if not isinstance(environment.world, World):
         raise KeiseiError(f"{environment.world.name} cannot be drawn: it is not a grid world")
     if human is not None:
         _join(environment, environment.world, human)
     return environment
+
+
+def _take_over(environment: Environment, state: dict[str, Any]) -> None:
+    """Let the agents act with the weights of a checkpoint."""
+    for agent, saved in zip(environment.agents, state["models"], strict=True):
+        if isinstance(agent.model, Learner):
+            for part, tensor in agent.model.state.items():
+                tensor.copy_(saved["state"][part])
+            agent.model.epoch = int(state["epoch"])
 
 
 def _check_size(config: WorldRunConfig, world: AnyWorld, checkpoint: Path) -> None:

@@ -32,6 +32,8 @@ for line in sys.stdin:
     elif word == "go":
         if how in ("dies", "once"):
             sys.exit(1)
+        while how.startswith("floods"):
+            sys.stdout.write(("info string x" + "\\n" * (how == "floods")) * 100_000)
         if how != "silent":
             print({"illegal": "bestmove 1a1a", "rubbish": "bestmove", "resigns": "bestmove resign",
                    "declares": "bestmove win"}[how], flush=True)

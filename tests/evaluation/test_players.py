@@ -32,6 +32,7 @@ from keisei.shogi.features import REPETITIONS
 from keisei.shogi.records import read_record
 from keisei.trained import find_checkpoint, load_trained
 from keisei.usi.client import EngineError, UsiClient
+from keisei.usi.protocol import Position
 from tests.search.test_search import by_material
 
 FAIRY = Path("/usr/games/fairy-stockfish")
@@ -160,6 +161,15 @@ def test_a_silent_engine_is_given_up_after_its_time(bad_engine):
     finally:
         player.close()
     assert result.failures["silent"] == 2
+
+
+@pytest.mark.parametrize("how", ["floods", "floods without an end of line"])
+def test_an_engine_that_says_things_without_end_meets_its_time_and_takes_no_memory(bad_engine, how):
+    with UsiClient(bad_engine(how), move_timeout=1) as engine:
+        before = psutil.Process().memory_info().rss
+        with pytest.raises(EngineError, match="did not say 'bestmove' within 1 s"):
+            engine.best_move(Position(), "nodes 1")
+        assert psutil.Process().memory_info().rss - before < 50e6
 
 
 @pytest.mark.parametrize(

@@ -227,6 +227,22 @@ T2
     assert record.comments == {2: "a comment to keep"}
 
 
+@pytest.mark.parametrize(
+    ("end", "ending"),
+    [
+        ("#TIME_UP\n#LOSE", "WHITE_WIN_BY_TIMEOUT"),
+        ("#TIME_UP", "WHITE_WIN_BY_TIMEOUT"),
+        ("%TIME_UP\n#TIME_UP\n#WIN", "WHITE_WIN_BY_TIMEOUT"),
+        ("#SOMETHING_NEW", None),
+    ],
+)
+def test_a_csa_file_with_the_words_of_a_server_is_read(tmp_path, end, ending):
+    text = f"V2.2\nPI\n+\n+7776FU\nT1\n** 30 -3334FU\n'** 31\n-3334FU\n{end}\n"
+    record = read_record(save(tmp_path / "game.csa", text))
+    assert record.moves == ("7g7f", "3c3d")
+    assert record.ending == ending
+
+
 def test_a_csa_file_of_moves_only_is_read(tmp_path):
     record = read_record(save(tmp_path / "game.csa", "+7776FU\n-3334FU"))
     assert (record.start_sfen, record.moves) == (START_SFEN, ("7g7f", "3c3d"))

@@ -1,9 +1,12 @@
+import re
 import subprocess
 import sys
 
+import psutil
 import pytest
 
 from keisei.shogi import ShogiGame
+from keisei.usi.client import UsiClient
 from keisei.usi.protocol import Position
 from tests.processes import run_keisei
 
@@ -239,6 +242,24 @@ def test_a_missing_model_is_one_line_and_exit_code_2(tmp_path):
     assert "none.pt" in done.stderr
     assert "Traceback" not in done.stderr
     assert "usiok" in done.stdout
+
+
+def test_the_tree_takes_no_more_memory_than_the_gui_allows():
+    with UsiClient([sys.executable, "-m", "keisei", "usi"], {"USI_Hash": "32"}) as engine:
+        engine.best_move(Position(), "nodes 200")
+        process = psutil.Process(engine._process.pid)
+        before = process.memory_info().rss
+        engine.best_move(Position(), "nodes 1000000")
+        nodes = int(re.search(r" nodes (\d+) ", starting_with("info", engine.passed)[-1])[1])
+        assert process.memory_info().rss - before < 32e6 + 10e6
+        assert nodes > 3000  # it was used
+
+
+@pytest.mark.parametrize("model", ["x" * 300, f"{'x' * 300}.pt", "a\x00b", "/dev/zero", "/"])
+def test_a_model_that_no_file_can_be_leaves_the_old_one(session, model):
+    said = session(f"setoption name Model value {model}", "isready", "go nodes 1")
+    assert any("the model stays as it was" in line for line in said)
+    assert starting_with("bestmove", said)
 
 
 def test_a_model_that_cannot_be_loaded_leaves_the_old_one(session, tmp_path):

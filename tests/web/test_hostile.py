@@ -48,6 +48,7 @@ def test_strangers_runs_cost_good_ones_no_answer_and_the_server_no_memory(hostil
                 for page in PAGES
                 for name in HOSTILE
             ]
+            visits += [visitors.submit(play_against, client, name) for name in HOSTILE]
             answers = [visit.result(timeout=120) for visit in visits]
             over.set()
             slowest, looks = watching.result(timeout=60)
@@ -74,6 +75,11 @@ MUST_BE_BROKEN = {
 }
 
 
+def play_against(client, name):
+    player = f"run/{name}/step_000000009999.pt"
+    return player, client.post("/api/play", json={"player": player}).status_code
+
+
 def visit(client, page):
     with client.stream("GET", page) as answer:
         if "stream" in page:
@@ -88,9 +94,10 @@ def look_at_good_ones(address, over):
     slowest, looks = (0.0, ""), 0
     with httpx.Client(base_url=address, timeout=60) as client:
         while not over.is_set() or looks < 4:
-            for page in ("", *(f"/{name}{page}" for name in GOOD for page in ("", "/games"))):
-                answer = client.get(f"/api/runs{page}")
-                assert answer.status_code == 200
+            runs = [f"/runs/{name}{page}" for name in GOOD for page in ("", "/games")]
+            for page in ("/runs", "/players", *runs):
+                answer = client.get(f"/api{page}")
+                assert answer.status_code == 200, page
                 slowest = max(slowest, (answer.elapsed.total_seconds(), page))
             looks += 1
     return slowest, looks
