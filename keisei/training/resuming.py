@@ -19,7 +19,6 @@ def check_settings(config: AppConfig, state: dict[str, Any]) -> None:
         for name in ModelConfig.model_fields:
             _must_be_same(f"model.{name}", getattr(before.model, name), getattr(config.model, name))
     old, new = before.training.parallel, config.training.parallel
-    _must_be_same("training.algorithm", before.training.algorithm, config.training.algorithm)
     _must_be_same("training.parallel.num_workers", len(state["shards"]), new.num_workers)
     name = "training.parallel.num_envs_per_worker"
     _must_be_same(name, old.num_envs_per_worker, new.num_envs_per_worker)

@@ -80,7 +80,7 @@ CANNOT = {
     "training.parallel.num_envs_per_worker": 8,
 }
 NOT_TRIED = {
-    "training.algorithm": "there is one",
+    "training.algorithm": "another learner may take over: whether it can, it says itself",
     "logging.runs_dir": "says where the run is looked for",
 }
 GIVEN = ["model.se_ratio=0", "env.seed=5"]
