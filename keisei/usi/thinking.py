@@ -13,7 +13,7 @@ from keisei.shogi import ShogiGame
 from keisei.usi.options import Options
 from keisei.usi.protocol import Go, centipawns
 
-_NODE_BYTES = 10_000  # measured: 2,700 with some 80 moves, the rest is lost between the batches
+_NODE_BYTES = 8000  # measured: 2,700 with some 80 moves, the rest is lost between the batches
 _GIVE_BACK_EVERY = 500  # nodes
 _LONGEST_BATCH = 0.04  # seconds; the clock and `stop` wait for a batch
 _INFO_EVERY = 1.0  # seconds
