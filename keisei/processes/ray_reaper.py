@@ -18,8 +18,10 @@ import psutil
 
 def start_reaper() -> subprocess.Popen[bytes]:
     """Start it; `end_with_this_process` tells it whom to end."""
+    # It has the code of this process, whatever lies in the current folder.
+    code = f"import sys; sys.path[:] = {sys.path!r}\nfrom {__name__} import main; main()"
     return subprocess.Popen(
-        [sys.executable, "-m", "keisei.processes.ray_reaper"],
+        [sys.executable, "-c", code],
         stdin=subprocess.PIPE,
         start_new_session=True,  # Ctrl-C, or the end of the terminal, is not for it
     )
@@ -49,7 +51,3 @@ def main() -> None:
             process = psutil.Process(int(pid))
             if process.create_time() == float(started):
                 process.kill()
-
-
-if __name__ == "__main__":
-    main()
