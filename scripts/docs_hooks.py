@@ -165,6 +165,8 @@ def _kind(kind: Any) -> str:
         return f"list of: {_kind(inner[0])}"
     if origin is dict:
         return f"for each of {_kind(inner[0])}: {_kind(inner[1])}" if inner[1] is not Any else "any"
+    if isinstance(kind, type) and issubclass(kind, Section):
+        return ", ".join(f"`{name}`: {allowed(field)}" for name, field in kind.model_fields.items())
     names = {bool: "`true`, `false`", int: "whole number", float: "number", str: "text"}
     return names[kind]
 
