@@ -225,6 +225,24 @@ def export(
 
 
 @app.command()
+def calibrate(
+    network: Annotated[str, typer.Argument(help="RUN (its newest checkpoint) or FILE.pt.")],
+    games: Annotated[int, typer.Option(help="Games that it plays against itself.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the games.")] = 1,
+) -> None:
+    """Find out what a network's values mean as chances to win, and store that with it."""
+    from keisei.evaluation.calibration import calibrate as fit
+    from keisei.trained import find_checkpoint
+
+    with readable_errors():
+        curve = fit(find_checkpoint(network), games, seed)
+        typer.echo("its own estimate -> what it scored")
+        for chance in (50, 55, 60, 70, 80, 90):
+            scored = 50 * (1 + curve.value(chance / 50 - 1))
+            typer.echo(f"{chance:15} % -> {scored:.0f} %")
+
+
+@app.command()
 def usi(
     model: Annotated[str, typer.Option(help="A run (its newest checkpoint) or FILE.pt.")] = SHIPPED,
     nodes: Annotated[

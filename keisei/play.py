@@ -8,7 +8,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from keisei.core.policy import Policy
 from keisei.errors import KeiseiError
 from keisei.search import Limit, Report, Thinker
 from keisei.shogi import ShogiGame
@@ -16,7 +15,7 @@ from keisei.shogi.actions import Side
 from keisei.shogi.board_text import board_text
 from keisei.shogi.records import GameRecord, write_record
 from keisei.shogi.rules import HANDICAPS, START_SFEN
-from keisei.trained import find_checkpoint, load_trained
+from keisei.trained import TrainedNetwork, find_checkpoint, load_trained
 
 AGENT = "Keisei"
 HINT_NODES = 100  # at least
@@ -47,18 +46,19 @@ def play(network: str, nodes: int, side: str, start: str, console: Console) -> N
         raise KeiseiError(
             f"--start must be startpos, an SFEN or one of {names}: {error}"
         ) from error
-    TerminalGame(load_trained(find_checkpoint(network)).policy, nodes, own, game, console).run()
+    trained = load_trained(find_checkpoint(network))
+    TerminalGame(trained, nodes, own, game, console).run()
 
 
 class TerminalGame:
     """One game between a person and a network; `run` returns when the person leaves."""
 
     def __init__(
-        self, policy: Policy, nodes: int, side: Side, game: ShogiGame, console: Console
+        self, trained: TrainedNetwork, nodes: int, side: Side, game: ShogiGame, console: Console
     ) -> None:
         self.game = game
         self._side, self._nodes, self._console = side, nodes, console
-        self._thinker = Thinker(policy, most_nodes=MOST_NODES)
+        self._thinker = Thinker(trained.policy, curve=trained.curve, most_nodes=MOST_NODES)
         self._commands: dict[str, Callable[[], None]] = {
             "help": lambda: self._say(HELP),
             "?": lambda: self._say(HELP),

@@ -13,6 +13,7 @@ from keisei.config_schema import ModelConfig
 from keisei.core.neural_network import ActorCriticResTower, build_network
 from keisei.core.policy import Policy, evaluate
 from keisei.core.precision import plays_in
+from keisei.curve import Curve
 from keisei.errors import KeiseiError
 from keisei.models import NETWORKS
 from keisei.runs.checkpoint import (
@@ -34,6 +35,7 @@ class TrainedNetwork:
     path: Path
     steps: int
     cpu_hours: float  # hours of playing and learning, times the processes that did it
+    curve: Curve  # what its values stand for (`keisei calibrate`)
 
 
 def load_trained(path: Path, limit: int | None = None) -> TrainedNetwork:
@@ -48,7 +50,11 @@ def load_trained(path: Path, limit: int | None = None) -> TrainedNetwork:
         processes = int(parallel["num_workers"]) if parallel["enabled"] else 1
         progress = state["progress"]
         steps, seconds = int(progress["steps"]), float(progress["seconds"])
-    return TrainedNetwork(partial(evaluate, network), path, steps, seconds * processes / 3600)
+        points = state.get("curve", {})
+        curve = Curve(**{name: tuple(map(float, points[name])) for name in points})
+    return TrainedNetwork(
+        partial(evaluate, network), path, steps, seconds * processes / 3600, curve
+    )
 
 
 def _network(config: ModelConfig, weights: dict[str, torch.Tensor]) -> ActorCriticResTower:
@@ -99,6 +105,7 @@ def export_network(checkpoint: Path, file: Path) -> None:
     if not all(torch.isfinite(weights).all() for weights in network.values()):
         raise KeiseiError(f"{checkpoint} has weights that are too large for half precision")
     progress = {name: state["progress"][name] for name in ("steps", "seconds")}
-    save_checkpoint(
-        file, {"agent": {"network": network}, "progress": progress, "config": state["config"]}
-    )
+    exported = {"agent": {"network": network}, "progress": progress, "config": state["config"]}
+    if "curve" in state:
+        exported["curve"] = state["curve"]
+    save_checkpoint(file, exported)

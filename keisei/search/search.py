@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from keisei.curve import Curve
 from keisei.search.limit import Limit
 from keisei.search.node import Node
 from keisei.search.tree import Leaf, Tree, finish
@@ -59,6 +60,11 @@ class Score:
         if side == self.side:
             return self
         return Score(side, -self.value, None if self.mate is None else -self.mate)
+
+    def by(self, curve: Curve) -> Score:
+        """The same as a chance to win, by the curve of the network whose value it is."""
+        proven = self.mate is not None or abs(self.value) == 1
+        return self if proven else replace(self, value=curve.value(self.value))
 
     @property
     def win_chance(self) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from keisei.curve import Curve
 from keisei.search.limit import Limit
 from keisei.search.search import Report, Score, Search, SearchSettings
 from keisei.search.tree import Tree
@@ -44,11 +45,16 @@ class Thinker:
         policy: Policy,
         settings: SearchSettings | None = None,
         *,
+        curve: Curve | None = None,
         most_nodes: int | None = None,
         longest_batch: float | None = None,
     ) -> None:
-        """`most_nodes` bounds a tree; `longest_batch` is in seconds, for searches by time."""
+        """`most_nodes` bounds a tree; `longest_batch` is in seconds, for searches by time.
+
+        `curve` says what the network's values stand for: scores are given by it.
+        """
         self.most_nodes = most_nodes
+        self._curve = curve or Curve()
         self._trees: dict[int, Tree] = {}
         # What shapes the tree must not depend on how busy the machine is...
         self._search = self._timed = Search(policy, settings)
@@ -95,7 +101,7 @@ class Thinker:
             limit = replace(limit, nodes=room if limit.nodes is None else min(limit.nodes, room))
         try:
             search.run(trees, limit)
-            return [search.report(tree) for tree in trees]
+            return [self._report(tree) for tree in trees]
         except BaseException:
             self.forget()  # a tree may be half-changed
             raise
@@ -112,17 +118,22 @@ class Thinker:
 
     def report(self) -> Report:
         """What is known of the game so far: for a limit's `stop`, while the search goes on."""
-        return self._search.report(self._trees[0])
+        return self._report(self._trees[0])
+
+    def _report(self, tree: Tree) -> Report:
+        report = self._search.report(tree)
+        return replace(report, score=report.score.by(self._curve))
 
     def ranked_moves(self, count: int) -> list[RankedMove]:
         """The moves to consider in the game that was last thought about, the best one first."""
         tree = self._trees[0]
-        root, best = tree.root, self._search.report(tree)
+        root, best = tree.root, self._report(tree)
         found = []
         for index, prior in enumerate(root.priors.tolist()):
             move, child = tree.usi(root, index), root.children.get(index)
             visits = child.visits if child else 0
-            score = Score(tree.side, max(float(root.q[index]), -1.0)) if visits else None
+            value = max(float(root.q[index]), -1.0)
+            score = Score(tree.side, value).by(self._curve) if visits else None
             is_best = move == best.move
             ranked = RankedMove(move, prior, best.score if is_best else score)
             found.append(((is_best, visits, prior), ranked))

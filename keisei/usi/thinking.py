@@ -30,8 +30,8 @@ def load_thinker(model: str, threads: int) -> Thinker:
     from keisei.trained import find_checkpoint, load_trained
 
     torch.set_num_threads(threads)
-    policy = load_trained(find_checkpoint(model or SHIPPED)).policy
-    return Thinker(policy, longest_batch=_LONGEST_BATCH)
+    trained = load_trained(find_checkpoint(model or SHIPPED))
+    return Thinker(trained.policy, curve=trained.curve, longest_batch=_LONGEST_BATCH)
 
 
 def think(

@@ -63,6 +63,7 @@ class Network:
 
     def __init__(self, trained: TrainedNetwork) -> None:
         self.steps = trained.steps
+        self.curve = trained.curve
         self._policy = trained.policy
         self._lock = threading.Lock()
 
@@ -92,7 +93,7 @@ class Network:
                 RankedMove(_MAPPER.action_to_usi(int(one.legal[i]), side), float(own[i]))
                 for i in np.argsort(-own, kind="stable").tolist()[:TOP]
             ]
-            answers.append(Opinion(top, Score(side, float(seen.values[row]))))
+            answers.append(Opinion(top, Score(side, float(seen.values[row])).by(self.curve)))
         return answers
 
 

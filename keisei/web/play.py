@@ -114,7 +114,7 @@ class Table:
         label, path = self._find_player(settings.player)
         start = playable(settings.start)
         network = self._networks.load(path)
-        thinker = Thinker(network.policy, most_nodes=TREE_NODES)
+        thinker = Thinker(network.policy, curve=network.curve, most_nodes=TREE_NODES)
         game = _Game(secrets.token_urlsafe(12), settings, label, network, thinker, start)
         if settings.clock and settings.clock.main + settings.clock.byoyomi > 0:
             game.clock = Clock(settings.clock)

@@ -1,0 +1,98 @@
+"""`keisei calibrate`: what a network's values stand for, from games of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei.core.policy import Evaluation, Policy
+from keisei.curve import Curve
+from keisei.errors import KeiseiError
+from keisei.evaluation.openings import load_openings
+from keisei.evaluation.players import PolicyPlayer, Turns
+from keisei.runs.checkpoint import load_checkpoint, save_checkpoint
+from keisei.shogi import PolicyOutputMapper, Positions, VectorShogi
+from keisei.shogi.actions import SIDES
+from keisei.shogi.features import SIDE
+from keisei.trained import load_trained
+
+Floats = npt.NDArray[np.float64]
+
+POINTS = 20  # of a curve, between its ends
+TEMPERATURE = 0.5  # as in evaluations
+
+
+def play_for_values(policy: Policy, games: int, seed: int = 1) -> tuple[Floats, Floats, Floats]:
+    """Each position's value for its mover, the mover's score in the end, and the game's number.
+
+    The games begin with openings, as those of matches do; what is played in them does not count.
+    """
+    board, lines = VectorShogi(games, seed), load_openings(seed)
+    latest: list[Evaluation] = []
+
+    def remember(positions: Positions) -> Evaluation:
+        latest[:] = [policy(positions)]
+        return latest[0]
+
+    player = PolicyPlayer(remember, "self", seed, TEMPERATURE)
+    seen: list[list[tuple[int, float]]] = [[] for _ in range(games)]  # side and value
+    scores: dict[int, float] = {}  # of Black
+    while len(scores) < games:
+        going = np.array([row for row in range(games) if row not in scores])
+        actions, turns = board.random_actions(), Turns(**vars(board.positions.take(going)))
+        actions[going] = turns.legal[player.choose(turns)]
+        for row, value in zip(going.tolist(), latest[0].values.tolist(), strict=True):
+            line, played = lines[row % len(lines)], int(board.move_counts[row])
+            side = int(board.observations[row, SIDE])
+            if played < len(line):
+                actions[row] = PolicyOutputMapper().usi_to_action(line[played], SIDES[side])
+            else:
+                seen[row].append((side, value))
+        for end in board.step(actions).finished:
+            winner = end.outcome.winner
+            scores.setdefault(end.game, 0.5 if winner is None else float(winner == "black"))
+    rows = [
+        (value, scores[game] if side == 0 else 1 - scores[game], game)
+        for game, moves in enumerate(seen)
+        for side, value in moves
+    ]
+    found = np.array(rows, dtype=np.float64).reshape(-1, 3)
+    return found[:, 0], found[:, 1], found[:, 2]
+
+
+def fit_curve(values: Floats, scores: Floats) -> Curve:
+    """The curve through the means of equally many positions each, made to rise."""
+    order = np.argsort(values, kind="stable")
+    groups = [
+        (float(values[part].mean()), float(scores[part].mean()), len(part))
+        for part in np.array_split(order, POINTS)
+        if len(part)
+    ]
+    rising: list[tuple[float, float, int]] = []
+    for group in groups:  # neighbours that fall are one group (pool adjacent violators)
+        rising.append(group)
+        while len(rising) > 1 and rising[-2][1] >= rising[-1][1]:
+            (v, s, n), (w, t, m) = rising.pop(-2), rising.pop()
+            rising.append(((v * n + w * m) / (n + m), (s * n + t * m) / (n + m), n + m))
+    points = [one for one in rising if -1 < one[0] < 1]
+    return Curve(
+        (-1.0, *(value for value, _, _ in points), 1.0),
+        (0.0, *(score for _, score, _ in points), 1.0),
+    )
+
+
+def calibrate(path: Path, games: int, seed: int = 1) -> Curve:
+    """Fit the curve of a network by games of its own, and store it in its file."""
+    values, scores, _ = play_for_values(load_trained(path).policy, games, seed)
+    if len(values) < 100 * POINTS:
+        raise KeiseiError(
+            f"{games} games had only {len(values)} positions: play more (--games), "
+            f"{100 * POINTS} are the least"
+        )
+    curve = fit_curve(values, scores)
+    state = load_checkpoint(path)
+    state["curve"] = {"values": list(curve.values), "scores": list(curve.scores)}
+    save_checkpoint(path, state)
+    return curve
