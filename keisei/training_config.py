@@ -111,6 +111,7 @@ _FOR_THE_WHOLE_RUN = (
     "env.move_limit",
     "env.start_positions",
     "model",
+    "training.precision",
     "training.total_timesteps",
     "training.parallel.num_workers",
     "training.parallel.num_envs_per_worker",

@@ -54,7 +54,13 @@ def autocast(device: torch.device, precision: str) -> Any:
 
 def resolve_precision(config: AppConfig, device: torch.device) -> AppConfig:
     """The settings with `auto` replaced by what is faster on this machine."""
-    if config.training.precision != "auto":
+    wanted = config.training.precision
+    if wanted == "bfloat16" and device.type == "cpu" and not _is_native():
+        log.warning(
+            "training.precision is bfloat16, which this processor only emulates, slowly; "
+            "-o training.precision=float32 is faster here"
+        )
+    if wanted != "auto":
         return config
     config = config.model_copy(deep=True)
     if device.type == "cuda":

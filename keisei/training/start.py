@@ -11,7 +11,6 @@ import psutil
 
 from keisei.config_schema import AppConfig, load_config
 from keisei.core.learner import choose_device
-from keisei.core.precision import resolve_precision
 from keisei.errors import KeiseiError
 from keisei.processes.machine import keep_freed_memory
 from keisei.processes.shared_memory import layout_bytes
@@ -51,9 +50,7 @@ def start_training(
             check_machine(config)
             join_cluster(config, open_things)
             return TrainingLoopManager(resume_trainer(run, config, trace)).run()
-        config = load_config(config_file, overrides)
-        config = resolve_precision(config, choose_device(config.env.device))
-        config = join_cluster(config, open_things)
+        config = join_cluster(load_config(config_file, overrides), open_things)
         check_machine(config)  # before there is a folder that has the run's name
         run = Run.create(Path(config.logging.runs_dir), name, to_yaml(config))
         return TrainingLoopManager(Trainer(config, run, make_callbacks(config), trace)).run()

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from keisei.config_schema import AppConfig
-from keisei.core.learner import Metrics, make_learner
+from keisei.core.learner import Metrics, choose_device, make_learner
+from keisei.core.precision import resolve_precision
 from keisei.core.rollout import Rollout
 from keisei.evaluation.match import MatchResult, play_match
 from keisei.evaluation.players import GreedyPlayer, Player, PolicyPlayer, RandomPlayer
@@ -50,7 +51,8 @@ class Trainer:
         callbacks: Sequence[Callback] = (),
         trace: Trace | None = None,
     ) -> None:
-        self.settings = config  # of all stretches; `config` has those of now
+        # Of all stretches; `config` has those of now.
+        self.settings = resolve_precision(config, choose_device(config.env.device))
         self.run = run
         self.callbacks = list(callbacks)
         self.trace = trace or Trace(None)

@@ -112,6 +112,21 @@ def test_a_machine_that_crashes_in_bfloat16_gets_float32_and_lives(tmp_path, mon
     assert resolve_precision(config, torch.device("cpu")).training.precision == "float32"
 
 
+def test_a_run_keeps_what_auto_chose(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    config = load_config(overrides=options("training.precision=auto")[1::2])
+    trainer = Trainer(config, Run.create(tmp_path, None, to_yaml(config)))
+    chosen = trainer.config.training.precision
+    assert chosen in ("float32", "bfloat16")
+    assert f"precision: {chosen}" in trainer.state_dict()["config"]
+
+
+def test_a_resume_where_bfloat16_is_only_emulated_says_so(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+    trainer_of(tmp_path)
+    assert "-o training.precision=float32 is faster here" in caplog.text
+
+
 def test_a_processor_without_it_gets_float32_at_once(monkeypatch):
     monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
     config = load_config(overrides=["training.precision=auto"])
