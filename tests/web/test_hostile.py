@@ -52,7 +52,7 @@ def test_strangers_runs_cost_good_ones_no_answer_and_the_server_no_memory(hostil
             answers = [visit.result(timeout=120) for visit in visits]
             over.set()
             slowest, looks = watching.result(timeout=60)
-            rows = {row["name"]: row for row in client.get("/api/runs").json()["runs"]}
+            rows = list_of_runs(client)
         status = Path(f"/proc/{process.pid}/status").read_text()
     finally:
         process.kill()
@@ -73,6 +73,15 @@ MUST_BE_BROKEN = {
     if name.startswith(("row", "view", "yaml", "returns", "a_hundred", "pipe-config", "pipe-metr"))
     and name != "yaml_many"  # which is only long
 }
+
+
+def list_of_runs(client):
+    """The list, once it knows what is broken: on a busy machine, one look has no time for all."""
+    for _ in range(50):
+        rows = {row["name"]: row for row in client.get("/api/runs").json()["runs"]}
+        if {name for name in rows if rows[name]["state"] == "broken"} >= MUST_BE_BROKEN:
+            break
+    return rows
 
 
 def play_against(client, name):
