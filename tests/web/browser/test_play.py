@@ -98,7 +98,7 @@ def test_the_first_move_of_a_game_is_the_agents_when_a_person_plays_white(open_p
 def test_a_piece_is_dragged(open_page, address):
     page = open_page(f"{address}/#/play?run=first")
     start(page)
-    expect(page.get_by_role("status")).to_have_text("Your move")
+    expect(page.get_by_text("Your move", exact=True)).to_be_visible()
     square(page, "7g").hover()
     page.mouse.down()
     square(page, "7f").hover()
@@ -111,7 +111,7 @@ def test_a_piece_is_dragged(open_page, address):
 def test_a_game_is_played_with_the_keyboard_alone(open_page, address):
     page = open_page(f"{address}/#/play?run=first")
     start(page)
-    expect(page.get_by_role("status")).to_have_text("Your move")
+    expect(page.get_by_text("Your move", exact=True)).to_be_visible()
     square(page, "5i").focus()
     for key in ("ArrowUp", "ArrowUp", "ArrowLeft", "ArrowLeft", "Enter"):
         page.keyboard.press(key)
@@ -127,7 +127,7 @@ def test_a_game_is_played_with_the_keyboard_alone(open_page, address):
 def test_hints_are_shown_and_moves_taken_back(open_page, address):
     page = open_page(f"{address}/#/play?run=first")
     start(page)
-    expect(page.get_by_role("status")).to_have_text("Your move")
+    expect(page.get_by_text("Your move", exact=True)).to_be_visible()
     page.get_by_role("button", name="Hint").click()
     hints = page.get_by_label("The policy's moves").locator("button")
     expect(hints.first).to_contain_text("%")
@@ -136,7 +136,7 @@ def test_hints_are_shown_and_moves_taken_back(open_page, address):
     my_turn(page, 2)
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("ol.moves li")).to_have_count(0)
-    expect(page.get_by_role("status")).to_have_text("Your move")
+    expect(page.get_by_text("Your move", exact=True)).to_be_visible()
 
 
 def test_a_position_that_cannot_be_is_refused_in_words(open_page, address):
