@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Literal, Optional
 
 import typer
 
@@ -20,8 +20,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
 Precision = Annotated[
-    str, typer.Option(help="float32, or bfloat16 (measured beside float32).", show_default=True)
+    Literal["float32", "bfloat16"], typer.Option(help="bfloat16 is measured beside float32.")
 ]
 benchmark = typer.Typer(help="Measure speed on this machine; compare the ratios within one run.")
 app.add_typer(benchmark, name="benchmark", no_args_is_help=True)
@@ -227,7 +228,7 @@ def export(
 @app.command()
 def calibrate(
     network: Annotated[str, typer.Argument(help="RUN (its newest checkpoint) or FILE.pt.")],
-    games: Annotated[int, typer.Option(help="Games that it plays against itself.")] = 1000,
+    games: Annotated[int, typer.Option(help="Games that it plays against itself.", min=2)] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the games.")] = 1,
 ) -> None:
     """Find out what a network's values mean as chances to win, and store that with it."""
@@ -309,9 +310,11 @@ def benchmark_learn(
 def benchmark_collect(
     preset: Annotated[str, typer.Option(help="tiny, small or full.")] = "tiny",
     backend: Annotated[
-        str, typer.Option(help="process, or ray (measured against process).")
+        Literal["process", "ray"], typer.Option(help="ray is measured against process.")
     ] = "process",
-    algorithm: Annotated[str, typer.Option(help="ppo or gumbel (self-play by search).")] = "ppo",
+    algorithm: Annotated[
+        Literal["ppo", "gumbel"], typer.Option(help="gumbel is self-play by search.")
+    ] = "ppo",
     precision: Precision = "float32",
     json: JsonFile = None,
 ) -> None:
@@ -319,15 +322,15 @@ def benchmark_collect(
     from keisei.benchmarks import collect, collect_ray
 
     with readable_errors():
-        if backend == "ray":
-            collect_ray.run(json, preset)
-        elif backend == "process":
-            given = {"training.algorithm": algorithm, "training.precision": precision}
-            usual = ("ppo", "float32")
-            more = [f"{name}={value}" for name, value in given.items() if value not in usual]
+        given = {"training.algorithm": algorithm, "training.precision": precision}
+        usual = ("ppo", "float32")
+        more = [f"{name}={value}" for name, value in given.items() if value not in usual]
+        if backend == "process":
             collect.run(json, preset, more=more)
+        elif more:
+            raise KeiseiError("--backend ray is measured with ppo in float32 only")
         else:
-            raise KeiseiError(f"--backend must be process or ray, not {backend!r}")
+            collect_ray.run(json, preset)
 
 
 @benchmark.command("growth")

@@ -206,11 +206,15 @@ class AppConfig(Section):
         >>> config.at(8).training.algorithm, config.at(9).training.algorithm
         ('ppo', 'gumbel')
         """
-        data = self.model_dump(mode="json", exclude={"stretches"}, exclude_unset=True)
-        for stretch in self.stretches:
-            if steps >= stretch.begin:
-                for name, value in stretch.change.items():
-                    set_value(data, name, value)
+        begun = [stretch for stretch in self.stretches if steps >= stretch.begin]
+        if not begun:
+            return self
+        data = self.model_dump(mode="json", exclude={"stretches"})
+        if "num_workers" not in self.training.parallel.model_fields_set:
+            del data["training"]["parallel"]["num_workers"]  # a cluster may still say how many
+        for stretch in begun:
+            for name, value in stretch.change.items():
+                set_value(data, name, value)
         return parse_config(data)
 
     def share_of_stretch(self, steps: int) -> float:
@@ -239,7 +243,9 @@ class AppConfig(Section):
         if parallel.backend != "ray" or "num_workers" in parallel.model_fields_set:
             parallel.check_opponents()  # else the cluster says how many workers there are
         if training.searches and parallel.opponent_shares:
-            raise ValueError("training.parallel.opponent_shares: gumbel knows self-play only")
+            raise ValueError(
+                "training.parallel.opponent_shares: gumbel plays against itself only; leave it out"
+            )
         for before, after in pairwise(self.stretches):
             if before.begin >= after.begin:
                 raise ValueError(f"stretches: {after.begin} must come after {before.begin}")

@@ -32,7 +32,7 @@ class Curve:
 
     def value(self, value: float) -> float:
         """What a value stands for, as a value: -1 is lost, 0 even, 1 won."""
-        if self == Curve():
+        if self == PLAIN:
             return value
         value = min(max(value, -1.0), 1.0)
         at = min(bisect_right(self.values, value), len(self.values) - 1)
@@ -40,3 +40,6 @@ class Curve:
         share = (value - left) / (right - left)
         score = self.scores[at - 1] + share * (self.scores[at] - self.scores[at - 1])
         return 2 * score - 1
+
+
+PLAIN = Curve()  # of a network whose values are chances already, or of which nothing is known

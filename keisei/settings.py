@@ -22,7 +22,6 @@ _MAX_VALUES = 100_000
 _MAX_DEPTH = 50
 
 _RENAMED = {"value_loss_coeff": "value_loss_coef"}  # the settings of old runs have such names
-_GONE = ("mixed_precision",)  # and these; they said what is the default now
 
 
 class ConfigError(KeiseiError, ValueError):
@@ -40,9 +39,7 @@ class Section(BaseModel):
         if not isinstance(data, dict):
             return data
         # If both names are there, the later one counts: overrides come after the file.
-        return {
-            _RENAMED.get(name, name): value for name, value in data.items() if name not in _GONE
-        }
+        return {_RENAMED.get(name, name): value for name, value in data.items()}
 
 
 def read_settings(file: Path | str | None, example: str) -> dict[str, Any]:

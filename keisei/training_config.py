@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from keisei.parallel_config import ParallelConfig
 from keisei.settings import Section
@@ -67,8 +67,8 @@ class TrainingConfig(Section):
         0.0,
         ge=0,
         lt=1,
-        description="Play, evaluate and export averaged weights: the share of the old average that "
-        "each update keeps; 0 for none.",
+        description="Matches and exported networks use averaged weights, of which each update "
+        "keeps this share; self-play uses the newest. 0 for no average.",
     )
     max_grad_norm: float = Field(
         1.0, gt=0, description="Gradients longer than this are scaled down."
@@ -90,6 +90,15 @@ class TrainingConfig(Section):
         5, ge=1, description="How many checkpoints to keep, not counting those saved when stopping."
     )
     parallel: ParallelConfig = Field(default_factory=ParallelConfig, description="The shards.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_old_precision(cls, data: Any) -> Any:
+        """Settings of old runs have a `mixed_precision`."""
+        if not isinstance(data, dict) or "mixed_precision" not in data:
+            return data
+        rest = {name: value for name, value in data.items() if name != "mixed_precision"}
+        return {"precision": "bfloat16", **rest} if data["mixed_precision"] else rest
 
     @property
     def searches(self) -> bool:

@@ -43,6 +43,15 @@ class ExperienceBuffer:
         self.lambda_gae = lambda_gae
         self.clear()
 
+    @classmethod
+    def of(cls, rollouts: Iterable[Rollout], gamma: float, lambda_gae: float) -> ExperienceBuffer:
+        """A buffer of these rollouts, with their advantages."""
+        buffer = cls(gamma, lambda_gae)
+        for rollout in rollouts:
+            buffer.add_batch(rollout)
+        buffer.compute_advantages_and_returns()
+        return buffer
+
     def clear(self) -> None:
         """Forget everything."""
         self.rollouts: list[Rollout] = []

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from keisei.core.experience_buffer import Batch, ExperienceBuffer
-from keisei.core.learner import Learner, Metrics, left, mean_metrics
+from keisei.core.learner import Learner, Metrics, mean_metrics
 from keisei.core.rollout import Rollout
 from keisei.shogi import Positions
 from keisei.shogi.mirror import MIRRORED_ACTION, mirrored
@@ -25,12 +25,8 @@ class GumbelLearner(Learner):
     def update(self, rollouts: Sequence[Rollout], progress: float = 0.0) -> Metrics:
         """Learn from each position, or from its mirror image, `ppo_epochs` times."""
         settings = self.config.training
-        buffer = ExperienceBuffer(settings.gamma, settings.lambda_gae)
-        for rollout in rollouts:
-            buffer.add_batch(rollout)
-        buffer.compute_advantages_and_returns()
-        for group in self.optimizer.param_groups:
-            group["lr"] = settings.learning_rate * left(progress, settings.learning_rate_end)
+        buffer = ExperienceBuffer.of(rollouts, settings.gamma, settings.lambda_gae)
+        self.set_learning_rate(progress)
         history = [
             self._step(mirror_some(batch, self.rng))
             for _ in range(settings.ppo_epochs)

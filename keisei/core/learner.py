@@ -91,6 +91,12 @@ class Learner(ABC):
         is used again afterwards: copy what is needed later.
         """
 
+    def set_learning_rate(self, progress: float) -> None:
+        """The learning rate that the settings want after this share of the run."""
+        settings = self.config.training
+        for group in self.optimizer.param_groups:
+            group["lr"] = settings.learning_rate * left(progress, settings.learning_rate_end)
+
     def log_probs(self, policy: Tensor, positions: Positions) -> Tensor:
         """Log-probabilities of the positions' legal actions, from the policy head's output."""
         rows = torch.from_numpy(positions.rows()).to(self.device)

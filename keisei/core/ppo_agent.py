@@ -24,17 +24,14 @@ class PPOAgent(Learner):
 
     def update(self, rollouts: Sequence[Rollout], progress: float = 0.0) -> Metrics:
         """Estimate advantages, and learn from the moves that are to be learned from."""
-        buffer = ExperienceBuffer(self.config.training.gamma, self.config.training.lambda_gae)
-        for rollout in rollouts:
-            buffer.add_batch(rollout)
-        buffer.compute_advantages_and_returns()
+        settings = self.config.training
+        buffer = ExperienceBuffer.of(rollouts, settings.gamma, settings.lambda_gae)
         return self.learn(buffer, progress)
 
     def learn(self, buffer: ExperienceBuffer, progress: float = 0.0) -> Metrics:
         """One PPO update from the buffer; `progress` (0 to 1) of the run drives the schedules."""
         settings = self.config.training
-        for group in self.optimizer.param_groups:
-            group["lr"] = settings.learning_rate * left(progress, settings.learning_rate_end)
+        self.set_learning_rate(progress)
         entropy_coef = settings.entropy_coef * left(progress, settings.entropy_coef_end)
         history: list[Metrics] = []
         stopped = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,11 @@ import numpy.typing as npt
 from keisei.core.policy import Evaluation, Policy
 from keisei.curve import Curve
 from keisei.errors import KeiseiError
+from keisei.evaluation.match import MatchGame, play_match
 from keisei.evaluation.openings import load_openings
 from keisei.evaluation.players import PolicyPlayer, Turns
 from keisei.runs.checkpoint import load_checkpoint, save_checkpoint
-from keisei.shogi import PolicyOutputMapper, Positions, VectorShogi
+from keisei.shogi import Positions
 from keisei.shogi.actions import SIDES
 from keisei.shogi.features import SIDE
 from keisei.trained import load_trained
@@ -24,42 +26,47 @@ POINTS = 20  # of a curve, between its ends
 TEMPERATURE = 0.5  # as in evaluations
 
 
+class _Recorder(PolicyPlayer):
+    """Plays by its policy, and keeps whose turn it was and the value of each position, by game."""
+
+    def __init__(self, policy: Policy, seed: int) -> None:
+        super().__init__(self._evaluate, "self", seed, TEMPERATURE)
+        self._network = policy
+        self._values: list[float] = []
+        self.seen: defaultdict[int, list[tuple[str, float]]] = defaultdict(list)
+
+    def _evaluate(self, positions: Positions) -> Evaluation:
+        evaluation = self._network(positions)
+        self._values = evaluation.values.tolist()
+        return evaluation
+
+    def choose(self, turns: Turns) -> npt.NDArray[np.int64]:
+        places = super().choose(turns)
+        sides = turns.observations[:, SIDE].tolist()
+        for game, side, value in zip(turns.games, sides, self._values, strict=True):
+            self.seen[game].append((SIDES[side], value))
+        return places
+
+
 def play_for_values(policy: Policy, games: int, seed: int = 1) -> tuple[Floats, Floats, Floats]:
     """Each position's value for its mover, the mover's score in the end, and the game's number.
 
     The games begin with openings, as those of matches do; what is played in them does not count.
     """
-    board, lines = VectorShogi(games, seed), load_openings(seed)
-    latest: list[Evaluation] = []
-
-    def remember(positions: Positions) -> Evaluation:
-        latest[:] = [policy(positions)]
-        return latest[0]
-
-    player = PolicyPlayer(remember, "self", seed, TEMPERATURE)
-    seen: list[list[tuple[int, float]]] = [[] for _ in range(games)]  # side and value
-    scores: dict[int, float] = {}  # of Black
-    while len(scores) < games:
-        going = np.array([row for row in range(games) if row not in scores])
-        actions, turns = board.random_actions(), Turns(**vars(board.positions.take(going)))
-        actions[going] = turns.legal[player.choose(turns)]
-        for row, value in zip(going.tolist(), latest[0].values.tolist(), strict=True):
-            line, played = lines[row % len(lines)], int(board.move_counts[row])
-            side = int(board.observations[row, SIDE])
-            if played < len(line):
-                actions[row] = PolicyOutputMapper().usi_to_action(line[played], SIDES[side])
-            else:
-                seen[row].append((side, value))
-        for end in board.step(actions).finished:
-            winner = end.outcome.winner
-            scores.setdefault(end.game, 0.5 if winner is None else float(winner == "black"))
+    player = _Recorder(policy, seed)
+    match = play_match(player, player, games, seed=seed, openings=load_openings(seed))
     rows = [
-        (value, scores[game] if side == 0 else 1 - scores[game], game)
-        for game, moves in enumerate(seen)
-        for side, value in moves
+        (value, _score_of(side, game), game.number)
+        for game in match.games
+        for side, value in player.seen[game.number]
     ]
     found = np.array(rows, dtype=np.float64).reshape(-1, 3)
     return found[:, 0], found[:, 1], found[:, 2]
+
+
+def _score_of(side: str, game: MatchGame) -> float:
+    winner = game.outcome and game.outcome.winner
+    return 0.5 if winner is None else float(winner == side)
 
 
 def fit_curve(values: Floats, scores: Floats) -> Curve:

@@ -23,6 +23,8 @@ from keisei.shogi import VectorShogi
 
 Floats = npt.NDArray[np.float32]
 
+_FIRST_VISITS = 50  # a value weighs more with the visits to the best move, as if it had had these
+
 
 @dataclass(frozen=True)
 class GumbelSettings:
@@ -31,7 +33,6 @@ class GumbelSettings:
     visits: int = 16  # of each root
     considered: int = 8  # moves of a root that get any
     scale: float = 0.5  # of a value in the logits of the improved policy
-    first_visits: int = 50  # the scale grows with the visits, as if these had been before
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class _Root:
 
     def _scale(self) -> float:
         most = max((child.visits for child in self._node.children.values()), default=0)
-        return self._settings.scale * (self._settings.first_visits + most)
+        return self._settings.scale * (_FIRST_VISITS + most)
 
     def _completed(self) -> npt.NDArray[np.float64]:
         """Each move's value to the mover; one without a visit has what the position is worth."""

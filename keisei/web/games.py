@@ -98,7 +98,7 @@ class RunGames:
         unknown: Values = [None] * (len(record.moves) + 1)
         try:
             checkpoint = self._runs.newest_checkpoint(name)
-        except (KeiseiError, OSError):  # it leads elsewhere, or is no folder
+        except (KeiseiError, OSError):  # it leads elsewhere, or is not a folder
             return unknown
         if checkpoint is None:
             return unknown

@@ -127,6 +127,12 @@ def test_a_resume_where_bfloat16_is_only_emulated_says_so(tmp_path, monkeypatch,
     assert "-o training.precision=float32 is faster here" in caplog.text
 
 
+@pytest.mark.parametrize(("old", "new"), [("true", "bfloat16"), ("false", "float32")])
+def test_settings_from_when_it_was_called_mixed_precision_mean_what_they_meant(old, new):
+    config = load_config(overrides=[f"training.mixed_precision={old}"])
+    assert config.training.precision == new
+
+
 def test_a_processor_without_it_gets_float32_at_once(monkeypatch):
     monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
     config = load_config(overrides=["training.precision=auto"])

@@ -78,6 +78,19 @@ def test_another_learner_trains_and_goes_on_in_one_process_and_with_workers(
     assert_same_state(resumed.state_dict(), states[0])
 
 
+def test_a_search_by_central_inference_finds_what_it_finds_in_one_process(tmp_path):
+    states = []
+    for how in ("enabled=false", "inference=central"):
+        more = ["training.parallel.enabled=true", f"training.parallel.{how}"]
+        trainer = trainer_of(tmp_path, "gumbel", *more)
+        trainer.start_workers()
+        trainer.update()
+        assert trainer.manager.is_running == (how != "enabled=false")
+        trainer.stop_workers()
+        states.append(trainer.state_dict())
+    assert_same_state(*states)
+
+
 def test_a_run_changes_from_ppo_to_search_and_goes_on_with_its_weights_and_games(tmp_path):
     first = trainer_of(tmp_path, "ppo", "training.parallel.enabled=false")
     first.update()

@@ -2,13 +2,14 @@
 
 import pytest
 
-from keisei.config_schema import load_config
+from keisei.config_schema import AppConfig, load_config
 from keisei.runs.run import Run
 from keisei.settings import ConfigError, to_yaml
 from keisei.training.callbacks import Callback
 from keisei.training.start import open_run, resume_trainer
 from keisei.training.trainer import Trainer
 from keisei.training.training_loop_manager import TrainingLoopManager
+from keisei.training_config import Stretch
 from tests.training.conftest import assert_same_state, options
 
 # An update of the tests' settings has 256 steps: the borders are after the 2nd and the 4th.
@@ -66,6 +67,15 @@ def test_a_run_stopped_before_at_and_after_a_border_ends_as_one_that_was_not(tmp
         resumed.callbacks = []
         TrainingLoopManager(resumed).run()
         assert_same_state(resumed.state_dict(), whole.state_dict())
+
+
+def test_settings_that_were_changed_in_python_hold_with_and_without_stretches(tmp_path):
+    config = AppConfig()
+    config.training.parallel.num_workers = 3
+    assert config.at(0).training.parallel.num_workers == 3
+    config.stretches = [Stretch(begin=9, change={"training.algorithm": "gumbel"})]
+    assert config.at(9).training.parallel.num_workers == 3
+    assert config.at(9).training.algorithm == "gumbel"
 
 
 @pytest.mark.parametrize(

@@ -28,14 +28,17 @@ class VersionGone(Exception):
 
 
 def request_layout(config: AppConfig, capacity: int) -> Layout:
-    """For each worker, room for its positions and for the answer."""
-    games = config.training.parallel.num_envs_per_worker
+    """For each worker, room for the positions that it asks about at once, and for the answer."""
+    training = config.training
+    positions = training.parallel.num_envs_per_worker
+    if training.searches:  # a leaf for each move considered; most of this room is never touched
+        positions *= training.search.considered
     return {
-        "observations": ((capacity, games, OBSERVATION_BYTES), np.uint8),
-        "legal": ((capacity, games * MAX_LEGAL_MOVES), np.int16),
-        "offsets": ((capacity, games + 1), np.int64),
-        "log_probs": ((capacity, games * MAX_LEGAL_MOVES), np.float32),
-        "values": ((capacity, games), np.float32),
+        "observations": ((capacity, positions, OBSERVATION_BYTES), np.uint8),
+        "legal": ((capacity, positions * MAX_LEGAL_MOVES), np.int16),
+        "offsets": ((capacity, positions + 1), np.int64),
+        "log_probs": ((capacity, positions * MAX_LEGAL_MOVES), np.float32),
+        "values": ((capacity, positions), np.float32),
     }
 
 

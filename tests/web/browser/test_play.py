@@ -9,6 +9,7 @@ from keisei.shogi.records import read_record
 # Black has a pawn in hand, and a silver that promotes on its first move into the camp.
 QUIET = "4k4/9/9/3S5/9/9/9/9/4K4 b GP 1"
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
+MY_MOVE = re.compile("Your move|You are in check")
 
 
 def start(page, sfen=None, side="Black"):
@@ -27,7 +28,7 @@ def square(page, name):
 
 def my_turn(page, number):
     """Wait until the agent has answered, and it is the person's turn with so many moves played."""
-    expect(page.get_by_role("status")).to_have_text(re.compile("Your move|You are in check"))
+    expect(page.get_by_role("status").filter(has_text=MY_MOVE)).to_be_visible()
     expect(page.locator("ol.moves li")).to_have_count(number)
 
 
@@ -84,7 +85,7 @@ def test_a_drop_that_mates_wins(open_page, address):
     square(page, "5b").click()
     expect(page.get_by_role("dialog")).to_contain_text("You win")
     page.get_by_role("button", name="See the board").click()
-    expect(page.get_by_role("status")).to_contain_text("win")
+    expect(page.get_by_role("status").filter(has_text="win")).to_be_visible()
 
 
 def test_the_first_move_of_a_game_is_the_agents_when_a_person_plays_white(open_page, address):
@@ -98,7 +99,7 @@ def test_the_first_move_of_a_game_is_the_agents_when_a_person_plays_white(open_p
 def test_a_piece_is_dragged(open_page, address):
     page = open_page(f"{address}/#/play?run=first")
     start(page)
-    expect(page.get_by_text("Your move", exact=True)).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Your move")).to_be_visible()
     square(page, "7g").hover()
     page.mouse.down()
     square(page, "7f").hover()
@@ -111,7 +112,7 @@ def test_a_piece_is_dragged(open_page, address):
 def test_a_game_is_played_with_the_keyboard_alone(open_page, address):
     page = open_page(f"{address}/#/play?run=first")
     start(page)
-    expect(page.get_by_text("Your move", exact=True)).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Your move")).to_be_visible()
     square(page, "5i").focus()
     for key in ("ArrowUp", "ArrowUp", "ArrowLeft", "ArrowLeft", "Enter"):
         page.keyboard.press(key)
@@ -127,7 +128,7 @@ def test_a_game_is_played_with_the_keyboard_alone(open_page, address):
 def test_hints_are_shown_and_moves_taken_back(open_page, address):
     page = open_page(f"{address}/#/play?run=first")
     start(page)
-    expect(page.get_by_text("Your move", exact=True)).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Your move")).to_be_visible()
     page.get_by_role("button", name="Hint").click()
     hints = page.get_by_label("The policy's moves").locator("button")
     expect(hints.first).to_contain_text("%")
@@ -136,7 +137,7 @@ def test_hints_are_shown_and_moves_taken_back(open_page, address):
     my_turn(page, 2)
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("ol.moves li")).to_have_count(0)
-    expect(page.get_by_text("Your move", exact=True)).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Your move")).to_be_visible()
 
 
 def test_a_position_that_cannot_be_is_refused_in_words(open_page, address):
