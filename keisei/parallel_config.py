@@ -36,8 +36,9 @@ class ParallelConfig(Section):
     )
     elastic: bool = Field(
         False,
-        description="With Ray: also use the CPUs of nodes that join later. The default if "
-        "num_workers is not given.",
+        description="Use what is free. Processes: fewer workers play at a time while other "
+        "programs need the cores. Ray: the CPUs of nodes that join later are used, too; the "
+        "default there if num_workers is not given.",
     )
     num_envs_per_worker: int = Field(
         64, ge=1, le=1_000_000, description="Games that a worker plays at the same time."

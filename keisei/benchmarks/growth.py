@@ -16,13 +16,14 @@ from rich.console import Console
 
 from keisei.benchmarks import collect, learn
 from keisei.benchmarks.growth_plot import draw, rows
-from keisei.benchmarks.report import Contender, OtherLoad, interleave, publish
+from keisei.benchmarks.report import Contender, interleave, publish
 from keisei.config_schema import AppConfig
 from keisei.core.neural_network import build_network
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.runtime import traced
 from keisei.errors import KeiseiError
 from keisei.processes.machine import cores, keep_freed_memory
+from keisei.processes.other_load import OtherLoad
 from keisei.processes.shared_memory import layout_bytes
 from keisei.shogi.features import NUM_PLANES
 from keisei.training.parallel import ParallelManager
@@ -191,21 +192,22 @@ def run(
         "workers": [Case(workers=count) for count in workers],
         "network": [Case(preset=preset) for preset in presets],
     }
-    with OtherLoad() as others:
-        say("getting ready")
-        playing = {case: Playing(case, seconds) for sweep in sweeps.values() for case in sweep}
-        contenders: dict[str, Contender] = {str(case): run for case, run in playing.items()}
-        contenders |= {case.alone: network_alone(case, seconds / 6) for case in playing}
-        contenders |= learners(minibatches)
-        told = {name: telling(name, run, say) for name, run in contenders.items()}
-        rates = interleave(told, rounds)
+    others = OtherLoad()
+    say("getting ready")
+    playing = {case: Playing(case, seconds) for sweep in sweeps.values() for case in sweep}
+    contenders: dict[str, Contender] = {str(case): run for case, run in playing.items()}
+    contenders |= {case.alone: network_alone(case, seconds / 6) for case in playing}
+    contenders |= learners(minibatches)
+    told = {name: telling(name, run, say) for name, run in contenders.items()}
+    rates = interleave(told, rounds)
+    other_load = others.look()
     points = {case: _point(run, rates) for case, run in playing.items()}
     figures = {
         **{name: [points[case] for case in sweep] for name, sweep in sweeps.items()},
         "memory": _memory([points[case] for case in sweeps["games"]]),
         "minibatch": [_update(size, rates) for size in minibatches],
         "rounds": rounds,
-        "other_load": others.cores,
+        "other_load": other_load,
         "seconds": time.perf_counter() - start,
     }
     publish(

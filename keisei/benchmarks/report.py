@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import platform
@@ -13,7 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import psutil
 from rich.console import Console
 from rich.table import Table
 
@@ -41,39 +39,6 @@ def median_ratio(rates: dict[str, list[float]], name: str, base: str) -> float:
     """The median over the rounds of the rate of `name` divided by that of `base`."""
     pairs = zip(rates[name], rates[base], strict=True)
     return statistics.median(mine / other for mine, other in pairs)
-
-
-class OtherLoad:
-    """How many cores other programs took, on average, within the block.
-
-    >>> with OtherLoad() as others:
-    ...     total = sum(range(1000))
-    >>> others.cores >= 0
-    True
-    """
-
-    cores = 0.0
-
-    def __enter__(self) -> OtherLoad:
-        self._start, self._at_start = time.perf_counter(), self._seconds()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        took = time.perf_counter() - self._start
-        self.cores = max((self._seconds() - self._at_start) / took, 0.0)
-
-    def _seconds(self) -> float:
-        """Seconds that all cores were busy with other work than this process and its children."""
-        times = psutil.cpu_times()
-        busy: float = sum(times) - times.idle - getattr(times, "iowait", 0.0)
-        busy -= getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # counted twice
-        me = psutil.Process()
-        for process in (me, *me.children(recursive=True)):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                own = process.cpu_times()
-                busy -= own.user + own.system
-                busy -= own.children_user + own.children_system  # of those that have ended
-        return busy
 
 
 def machine() -> dict[str, Any]:

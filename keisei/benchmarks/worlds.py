@@ -11,8 +11,9 @@ from pathlib import Path
 
 import torch
 
-from keisei.benchmarks.report import Contender, OtherLoad, interleave, median_ratio, publish
+from keisei.benchmarks.report import Contender, interleave, median_ratio, publish
 from keisei.processes.machine import keep_freed_memory
+from keisei.processes.other_load import OtherLoad
 from keisei.worlds import Environment, make_environment
 
 COPIES = 128
@@ -76,11 +77,11 @@ class UnderWay:
     def __call__(self) -> tuple[int, float]:
         environment = self.environment
         environment.run_epoch()
-        with OtherLoad() as others:
-            for _ in range(self.epochs):
-                self.acting.append(seconds_of(environment.collect_epoch))
-                self.learning.append(seconds_of(environment.train))
-        self.others.append(others.cores)
+        others = OtherLoad()
+        for _ in range(self.epochs):
+            self.acting.append(seconds_of(environment.collect_epoch))
+            self.learning.append(seconds_of(environment.train))
+        self.others.append(others.look())
         environment.finish()
         seconds = sum(self.acting[-self.epochs :]) + sum(self.learning[-self.epochs :])
         return self.epochs * environment.world.max_turns * environment.world.copies, seconds

@@ -24,6 +24,7 @@ def statistics(supervisor: Supervisor) -> dict[str, Any]:
     return {
         **totals(collector, supervisor.failures),
         "active_workers": len(communicator.workers),
+        "free_cores": supervisor.free_cores,
         "workers": {line.index: _of_line(supervisor, line) for line in communicator.workers},
         "inference": _of_line(supervisor, lines[INFERENCE]) if INFERENCE in lines else None,
         "queue_info": {

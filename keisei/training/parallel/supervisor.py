@@ -21,6 +21,7 @@ from keisei.core.precision import acting_network
 from keisei.core.runtime import tracing_pays
 from keisei.errors import KeiseiError
 from keisei.processes.line import describe_exit, is_stopped, was_killed
+from keisei.processes.other_load import FreeCores
 from keisei.processes.shared_memory import SharedArrays
 from keisei.runs.trace import Trace
 from keisei.selfplay.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
@@ -82,6 +83,7 @@ class Supervisor:
         self.leaving: set[int] = set()  # workers whose process is to be renewed
         self.plan: UpdatePlan | None = None  # of the update that the learner waits for
         self.failures = FailurePolicy(self.parallel.max_restarts)
+        self._free = FreeCores() if self.parallel.elastic else None
         self._paused: set[int] = set()
         self._packed: Any = None
         self._error: Exception | None = None
@@ -166,6 +168,11 @@ class Supervisor:
         """The shards that take part; the process of one may just be replaced."""
         return [index for index in range(self.num_workers) if index not in self._paused]
 
+    @property
+    def free_cores(self) -> int | None:
+        """How many workers may play at a time, if that depends on other programs (elastic)."""
+        return self._free.count(time.monotonic()) if self._free else None
+
     def is_plan_met(self) -> bool:
         """Is all there that the learner waits for?"""
         if not self.playing:
@@ -246,9 +253,13 @@ class Supervisor:
         self.communicator.lines[index] = line
 
     def _give_work(self) -> None:
-        """Give a slot to each idle worker that should play."""
+        """Give a slot to each idle worker that should play, as far as there are cores for them."""
         wanted = self._to_begin()
-        for line in self.communicator.workers:
+        at_once = self.free_cores or self.num_workers
+        # Those that have played least go first: else the others' games would never go on.
+        for line in sorted(self.communicator.workers, key=lambda line: line.rollouts):
+            if sum(bool(one.slots) for one in self.communicator.workers) >= at_once:
+                return  # those in work will be back soon
             if not line.is_idle or line.index not in wanted:
                 continue
             if not self.collector.free and self.plan and not self.is_plan_met():

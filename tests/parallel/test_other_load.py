@@ -1,0 +1,76 @@
+"""What other programs take is told apart from what our own processes take."""
+
+import contextlib
+import logging
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from keisei.processes.machine import cores
+from keisei.processes.other_load import FreeCores, OtherLoad
+from keisei.training.parallel import ParallelManager
+
+from .conftest import assert_same_bytes, serial_rounds, wait_for
+
+BURN = "import time\nwhile time.process_time() < 0.5: pass"
+
+
+def busy() -> float:
+    """Seconds that the cores were busy since the machine started, whoever used them."""
+    times = psutil.cpu_times()
+    return sum(times) - times.idle - getattr(times, "iowait", 0.0)
+
+
+def of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def test_children_that_have_ended_are_not_other_programs():
+    all_before, own_before, start = busy(), of_children(), time.perf_counter()
+    others = OtherLoad()
+    subprocess.run([sys.executable, "-c", BURN], check=True, timeout=60)
+    others_took = others.look() * (time.perf_counter() - start)
+    children_took = of_children() - own_before
+    assert children_took >= 0.5
+    # The kernel counts in hundredths of a second, for each core and each kind of use.
+    assert others_took <= busy() - all_before - 0.8 * children_took + 0.1
+
+
+def test_cores_that_others_take_are_not_free_until_they_leave_them():
+    taken = iter([0.0, 0.67, 1.0, 5.0, 0.1])
+    free = FreeCores(lambda: next(taken), own=2)
+    assert [free.count(now) for now in (10, 11, 12, 14, 16, 17, 18)] == [2, 2, 1, 1, 1, 1, 2]
+
+
+@pytest.fixture
+def other_programs():
+    """As many busy programs as there are cores; none of them is a child of ours."""
+    burn = "import time\nwhile time.process_time() < 300: pass"
+    start = f"for i in $(seq {cores()}); do {sys.executable} -c '{burn}' >&- 2>&- & echo $!; done"
+    done = subprocess.run(["sh", "-c", start], capture_output=True, timeout=60, check=True)
+    pids = [int(pid) for pid in done.stdout.split()]
+    yield pids
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_elastic_workers_play_one_at_a_time_while_others_need_the_cores_and_play_the_same(
+    setup, other_programs, caplog
+):
+    config, agent = setup("num_workers=3", "elastic=true")
+    with ParallelManager(config, agent) as manager:
+        wait_for(manager, lambda: manager.get_statistics()["free_cores"] == 1)
+        with caplog.at_level(logging.DEBUG, "keisei.training.parallel"):
+            for expected in serial_rounds(config, agent, 2):
+                for one, two in zip(expected, manager.collect_experiences(), strict=True):
+                    assert_same_bytes(one, two)
+        assert re.findall("begins|finished", caplog.text) == ["begins", "finished"] * 6
