@@ -233,8 +233,8 @@ class AppConfig(Section):
                 f"{parallel.update_steps} steps (experience_batch_size, or num_workers x "
                 "num_envs_per_worker x rollout_length)"
             )
-        if parallel.model_sync_interval > parallel.max_policy_lag + 1:
-            interval = parallel.model_sync_interval
+        interval, _ = parallel.sync_intervals
+        if interval > parallel.max_policy_lag + 1:
             raise ValueError(
                 f"training.parallel.model_sync_interval is {interval}: rollouts would be older "
                 f"than max_policy_lag = {parallel.max_policy_lag} allows; leave that out, or set "

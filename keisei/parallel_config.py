@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Optional
+from typing import Annotated, Literal, Optional, Union
 
 from pydantic import Field, field_validator, model_validator
 
@@ -69,15 +69,17 @@ class ParallelConfig(Section):
         ge=0,
         description="Games that each worker must finish before an update; 0 for no minimum.",
     )
-    model_sync_interval: int = Field(
-        1, ge=1, description="Updates between handing new weights to the workers."
+    model_sync_interval: Union[Annotated[int, Field(ge=1)], Literal["auto"]] = Field(  # noqa: UP007
+        1,
+        description="Updates between handing new weights to the workers. auto: 1 in sync mode; in "
+        "async mode more while handing them over takes over 2 % of the time.",
     )
     max_policy_lag: int = Field(
         4,
         ge=0,
         description="How many updates the weights that played a rollout may be behind the "
         "learner's; older rollouts are dropped and counted. The default is 4, and more with a "
-        "larger model_sync_interval.",
+        "larger model_sync_interval (11 with auto).",
     )
     opponent_shares: dict[Literal["past", "random"], float] = Field(
         default_factory=dict,
@@ -123,7 +125,7 @@ class ParallelConfig(Section):
     def _lag_allows_the_interval(self) -> ParallelConfig:
         if "max_policy_lag" not in self.model_fields_set:
             # Past the check of assignments, which would come back here.
-            self.__dict__["max_policy_lag"] = 3 + self.model_sync_interval
+            self.__dict__["max_policy_lag"] = 3 + self._longest_interval
         return self
 
     @field_validator("opponent_shares")
@@ -138,6 +140,20 @@ class ParallelConfig(Section):
         if self.backend == "ray" and self.inference == "central":
             raise ValueError("inference: central needs backend: process; on Ray it must be local")
         return self
+
+    @property
+    def _longest_interval(self) -> int:
+        """Between two synchronisations, if nobody said how old rollouts may be."""
+        if self.model_sync_interval != "auto":
+            return self.model_sync_interval
+        return 8 if self.mode == "async" else 1
+
+    @property
+    def sync_intervals(self) -> tuple[int, int]:
+        """The least and the most updates between handing over weights; auto is in between."""
+        if self.model_sync_interval != "auto":
+            return self.model_sync_interval, self.model_sync_interval
+        return 1, (max(1, self.max_policy_lag - 3) if self.mode == "async" else 1)
 
     @property
     def rollout_steps(self) -> int:

@@ -77,6 +77,25 @@ def test_model_sync_interval_updates_pass_before_workers_get_new_weights():
         make("model_sync_interval=9", "max_policy_lag=2")
 
 
+@pytest.mark.parametrize(("mode", "most"), [("sync", 1), ("async", 8)])
+def test_weights_that_take_long_to_hand_over_are_handed_over_less_often(mode, most):
+    config, agent = make("model_sync_interval=auto", f"mode={mode}")
+    with ParallelManager(config, agent) as manager:
+        assert manager.metrics()["sync_interval"] == 1
+        for _ in range(4):
+            manager._acting.adapt(cost=0.05)
+        assert manager.sync_interval == most
+        versions = []
+        for agent.version in range(2 * most):
+            manager.synchronize_models()
+            versions.append(manager.published)
+        assert manager.collect_experiences()
+        assert versions[: most + 1] == ([0] * most + [most])[: 2 * most]
+        for _ in range(4):
+            manager._acting.adapt(cost=0.001)
+        assert manager.sync_interval == 1
+
+
 @pytest.mark.parametrize("limit", ["games_per_worker=4", "worker_reset_interval=128"])
 def test_games_per_worker_and_worker_reset_interval_renew_the_process(limit):
     config, agent = make(limit)

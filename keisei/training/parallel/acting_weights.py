@@ -8,6 +8,8 @@ from typing import Any
 from keisei.core.learner import Learner
 from keisei.core.precision import in_precision
 
+_MOST_COST = 0.02  # share of the time that handing over weights may take
+
 
 class ActingWeights:
     """The newest version that workers were given.
@@ -16,11 +18,12 @@ class ActingWeights:
     a run's state, so that a resumed run plays with the same weights.
     """
 
-    def __init__(self, agent: Learner, model_sync_interval: int) -> None:
+    def __init__(self, agent: Learner, least: int, most: int) -> None:
         self._agent = agent
-        self._interval = model_sync_interval
+        self._least, self._most = least, most
+        self.interval = least  # updates between two synchronisations
         precision = agent.config.training.precision
-        self._are_own = model_sync_interval == 1
+        self._are_own = most == 1
         shared = self._are_own and precision == "float32"
         self.network = (
             agent.network if shared else in_precision(copy.deepcopy(agent.network), precision)
@@ -30,7 +33,14 @@ class ActingWeights:
     @property
     def are_due(self) -> bool:
         """Is the learner so far ahead that workers should get its weights?"""
-        return self._agent.version - self.version >= self._interval
+        return self._agent.version - self.version >= self.interval
+
+    def adapt(self, cost: float) -> None:
+        """Be handed over less often if that takes too much of the time, else more often."""
+        if cost > _MOST_COST:
+            self.interval = min(2 * self.interval, self._most)
+        elif cost < _MOST_COST / 4:  # half as often costs half as much: no going to and fro
+            self.interval = max(self.interval // 2, self._least)
 
     def take(self) -> None:
         """Take the learner's current weights."""

@@ -54,7 +54,8 @@ class BaseManager(ABC):
         self.opponent_scores: dict[str, list[float]] = {}
         self.waited = 0.0  # seconds that the learner waited for rollouts
         self._shards: dict[int, dict[str, Any]] = {}
-        self._acting = ActingWeights(agent, self.parallel.model_sync_interval)
+        self._acting = ActingWeights(agent, *self.parallel.sync_intervals)
+        self._synchronized = time.monotonic()
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -106,6 +107,11 @@ class BaseManager(ABC):
         """The version of the weights that workers can have."""
         return self._acting.version
 
+    @property
+    def sync_interval(self) -> int:
+        """Updates between two synchronisations, as it is now: see `model_sync_interval: auto`."""
+        return self._acting.interval
+
     @abstractmethod
     def _publish(self) -> None:
         """Give workers the acting weights, from their next rollout on."""
@@ -117,8 +123,19 @@ class BaseManager(ABC):
         """
         if self._acting.are_due:
             self._acting.take()
+            before, start = self._synchronized, time.monotonic()
             with self._trace.span("publish weights"):
                 self._publish()
+            self._synchronized = time.monotonic()
+            took = (self._synchronized - start) / (self._synchronized - before)
+            self._acting.adapt(took + self._loading())
+
+    def _loading(self) -> float:
+        """The share of their time that workers take to load weights."""
+        if not self.is_running:
+            return 0.0
+        workers = self.get_statistics()["workers"].values()
+        return sum(one["syncing"] for one in workers) / max(len(workers), 1)
 
     def sync_model_to_workers(self) -> None:
         """The same as `synchronize_models`."""

@@ -122,6 +122,8 @@ def worker_metrics(manager: BaseManager) -> dict[str, float]:
     workers = list(now["workers"].values())
     count = max(len(workers), 1)  # on Ray, all may be away
     means = {f"workers_{name}": sum(w[name] for w in workers) / count for name in ACTIVITIES}
+    if manager.parallel.model_sync_interval == "auto":
+        means["sync_interval"] = manager.sync_interval
     return {
         **means,
         "workers": len(workers),
