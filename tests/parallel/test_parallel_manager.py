@@ -108,6 +108,17 @@ def test_the_number_of_workers_changes_while_they_run_and_no_rollout_is_lost(set
             manager.scale_to(0)
 
 
+def test_statistics_tell_how_every_workers_games_ended_and_what_its_moves_were_rewarded_with(setup):
+    config, agent = setup("num_workers=2", "env.move_limit=16", "env.material_reward=0.1")
+    with ParallelManager(config, agent) as manager:
+        rollouts = [rollout.copy() for rollout in manager.collect_experiences()]
+        workers = manager.get_statistics()["workers"]
+    for worker, rollout in zip(workers.values(), rollouts, strict=True):
+        assert worker["results"]["drawn"] == 4  # by the move limit
+        assert worker["mean_reward"] == pytest.approx(rollout.rewards.mean())
+    assert any(rollout.rewards.any() for rollout in rollouts)
+
+
 def test_statistics_tell_what_every_worker_does_and_where_the_rollouts_are(setup):
     config, agent = setup("num_workers=2")
     with ParallelManager(config, agent) as manager:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,19 @@ class Finished:
     scores: list[float]
 
 
+@dataclass
+class Record:
+    """What came of a shard's games, since the manager started."""
+
+    steps: int = 0
+    reward: float = 0.0  # of all moves together, each for who made it
+    results: Counter[str] = field(default_factory=Counter)  # black, white, drawn
+
+    def figures(self) -> dict[str, Any]:
+        """As statistics show it."""
+        return {"mean_reward": self.reward / max(self.steps, 1), "results": dict(self.results)}
+
+
 class ExperienceCollector:
     """Hands out slots, takes full ones back, and gives the learner rollouts that look at them.
 
@@ -47,6 +61,7 @@ class ExperienceCollector:
         self._held: list[int] = []
         self.totals: Counter[str] = Counter()
         self.lags: list[int] = []  # of the rollouts handed over last
+        self.records: dict[int, Record] = {}  # of each worker's shard
 
     def take_slot(self) -> int | None:
         """A free slot to fill, if there is one."""
@@ -75,6 +90,10 @@ class ExperienceCollector:
         self.totals["rollouts"] += 1
         self.totals["steps"] += rollout.num_steps
         self.totals["games"] += len(done.finished)
+        record = self.records.setdefault(worker, Record())
+        record.steps += rollout.num_steps
+        record.reward += float(rollout.rewards.sum())
+        record.results.update(game.outcome.winner or "drawn" for game in done.finished)
 
     def drop_old(self, version: int) -> None:
         """Drop rollouts that lag too far behind the learner's version, and count them."""

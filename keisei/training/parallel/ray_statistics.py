@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from keisei.training.parallel.experience_collector import Record
 from keisei.training.parallel.statistics import totals
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def _of_line(manager: RayManager, line: RayLine) -> dict[str, Any]:
         "rollouts": line.rollouts,
         "steps": line.steps,
         "games": line.games,
+        **manager.collector.records.get(line.index, Record()).figures(),
         "steps_per_s": line.steps / age,
         **{name: seconds / age for name, seconds in line.seconds.items()},
         "silent_for": now - line.heard,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from keisei.selfplay.plan import FailurePolicy
-from keisei.training.parallel.experience_collector import ExperienceCollector
+from keisei.training.parallel.experience_collector import ExperienceCollector, Record
 from keisei.training.parallel.worker_communicator import INFERENCE, WorkerLine
 from keisei.training.parallel.worker_status import ACTIVITIES, FIELDS
 
@@ -61,6 +61,7 @@ def _of_line(supervisor: Supervisor, line: WorkerLine) -> dict[str, Any]:
         "steps": row["steps"],
         "evaluations": row["evaluations"],
         "games": row["games"],
+        **supervisor.collector.records.get(line.index, Record()).figures(),
         "steps_per_s": row["steps"] / age,
         "evaluations_per_s": row["evaluations"] / age,
         **shares,
