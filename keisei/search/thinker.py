@@ -124,9 +124,9 @@ class Thinker:
         report = self._search.report(tree)
         return replace(report, score=report.score.by(self._curve))
 
-    def ranked_moves(self, count: int) -> list[RankedMove]:
-        """The moves to consider in the game that was last thought about, the best one first."""
-        tree = self._trees[0]
+    def ranked_moves(self, count: int, number: int = 0) -> list[RankedMove]:
+        """The moves to consider in a game that was thought about, the best one first."""
+        tree = self._trees[number]
         root, best = tree.root, self._report(tree)
         found = []
         for index, prior in enumerate(root.priors.tolist()):

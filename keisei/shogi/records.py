@@ -210,8 +210,13 @@ def read_record(path: str | os.PathLike[str]) -> GameRecord:
     A file that cannot be read raises a `RecordError` that names the line and what is wrong.
     """
     path = Path(path)
+    return parse_record(path.read_bytes(), path)
+
+
+def parse_record(data: bytes, path: Path) -> GameRecord:
+    """The game in the bytes of a file of that name."""
     form, _ = _format_of(path)
-    lines = _main_line(form, _decode(path, path.read_bytes()))
+    lines = _main_line(form, _decode(path, data))
     _refuse_second_game(path, form, lines)
     try:
         record = _parse(form, lines)

@@ -9,15 +9,12 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Query, Request, Response
-from fastapi import Path as PathParameter
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import StreamingResponse
 from starlette.staticfiles import StaticFiles
 
 from keisei import __version__
@@ -26,10 +23,14 @@ from keisei.web import schema
 from keisei.web.curves import series
 from keisei.web.events import Hub
 from keisei.web.games import RunGames
+from keisei.web.kept import KeptGames
+from keisei.web.kept_routes import kept_routes
 from keisei.web.live import RunsWatch, RunWatch
 from keisei.web.networks import Networks
 from keisei.web.play import Table
 from keisei.web.positions import handicaps, look_at, start_sfen
+from keisei.web.responses import EventStream, Format, GameNumber, Number, events, file_response
+from keisei.web.review import Reviews
 from keisei.web.runs import RunsFolder
 from keisei.web.security import Access, Guard
 from keisei.web.threads import Threads, WebError
@@ -38,20 +39,9 @@ from keisei.web.worlds import Episodes
 log = logging.getLogger(__name__)
 
 STATIC = Path(__file__).parent / "static"
-_MEDIA = {"kif": "application/x-kif", "csa": "application/x-csa"}
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": schema.Problem} for status in (400, 401, 403, 404, 409, 413, 422, 503)
 }
-
-Format = Annotated[Literal["kif", "csa"], Query(alias="format")]
-Number = Annotated[int, Query(ge=0, le=2**31)]
-GameNumber = Annotated[int, PathParameter(ge=0, le=2**53)]
-
-
-class EventStream(StreamingResponse):
-    """Server-sent events."""
-
-    media_type = "text/event-stream"
 
 
 class Server:
@@ -64,23 +54,27 @@ class Server:
         self.networks = Networks()
         self.games = RunGames(self.runs, self.networks)
         self.episodes = Episodes(self.runs)
-        self.table = Table(self.runs, self.networks, self.closing.is_set)
+        self.kept = KeptGames(runs_dir)
+        self.table = Table(self.runs, self.networks, self.closing.is_set, self.kept)
+        self.reviews = Reviews(self.kept, self.networks, self.closing.is_set)
         self.reading = Threads("reading", 16, waiting=400)
         self.thinking = Threads("thinking", 2, waiting=50)
         self.watching = Threads("watching", 2, waiting=100)
         self.hub = Hub()
+        self._threads = (self.reading, self.thinking, self.watching, self.reviews.threads)
 
     @property
     def busy(self) -> bool:
         """Is a thread still working?"""
-        return any(threads.busy for threads in (self.reading, self.thinking, self.watching))
+        return any(threads.busy for threads in self._threads)
 
     def close(self) -> None:
         """Stop all work in progress."""
         self.closing.set()
         self.hub.close()
-        for threads in (self.reading, self.thinking, self.watching):
+        for threads in self._threads:
             threads.close()
+        self.kept.close()
 
 
 def create_app(runs_dir: Path, access: Access | None = None) -> FastAPI:
@@ -117,6 +111,7 @@ def create_app(runs_dir: Path, access: Access | None = None) -> FastAPI:
     app.include_router(_run_routes(server))
     app.include_router(_game_routes(server))
     app.include_router(_play_routes(server))
+    app.include_router(kept_routes(server.kept, server.reviews, server.games, server.reading))
     app.mount("/", StaticFiles(directory=STATIC, html=True, check_dir=False))
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)  # except streams
     app.add_middleware(Guard, access=server.access)
@@ -149,16 +144,6 @@ def _problem(status: int, detail: str) -> JSONResponse:
     return JSONResponse({"detail": " ".join(detail.split())}, status)
 
 
-def _file(name: str, content: bytes, form: str) -> Response:
-    disposition = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
-    return Response(content, headers={"Content-Disposition": disposition}, media_type=_MEDIA[form])
-
-
-def _events(model: Any) -> dict[int | str, dict[str, Any]]:
-    """The type of a stream's events, for the OpenAPI schema."""
-    return {200: {"model": model, "description": "Server-sent events"}}
-
-
 def _general_routes(server: Server) -> APIRouter:
     routes = APIRouter(prefix="/api")
 
@@ -185,7 +170,7 @@ def _run_routes(server: Server) -> APIRouter:
     async def all_runs() -> schema.RunList:
         return schema.RunList(runs=await read(runs.rows))
 
-    @routes.get("/stream", response_class=EventStream, responses=_events(schema.RunList))
+    @routes.get("/stream", response_class=EventStream, responses=events(schema.RunList))
     async def watch_all() -> Response:
         watch = RunsWatch(runs, server.watching)
         return EventStream(server.hub.open("all runs", lambda: watch.look))
@@ -205,7 +190,7 @@ def _run_routes(server: Server) -> APIRouter:
     @routes.get(
         "/{run}/stream",
         response_class=EventStream,
-        responses=_events(schema.RunUpdate | schema.LiveUpdate),
+        responses=events(schema.RunUpdate | schema.LiveUpdate),
     )
     async def watch_one(run: str) -> Response:
         await read(runs.open, run)
@@ -237,7 +222,7 @@ def _game_routes(server: Server) -> APIRouter:
 
     @routes.get("/{run}/games/{number}/record", response_class=Response)
     async def game_record(run: str, number: GameNumber, form: Format = "kif") -> Response:
-        return _file(*await read(games.record, run, number, form), form)
+        return file_response(*await read(games.record, run, number, form), form)
 
     @routes.get("/{run}/episode")
     async def episode(run: str, seed: Number = 0) -> schema.Episode:
@@ -284,6 +269,6 @@ def _play_routes(server: Server) -> APIRouter:
 
     @routes.get("/play/{game}/record", response_class=Response)
     async def record(game: str, form: Format = "kif") -> Response:
-        return _file(*await read(table.record, game, form), form)
+        return file_response(*await read(table.record, game, form), form)
 
     return routes

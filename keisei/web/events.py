@@ -72,7 +72,7 @@ class _Watcher:
             return None
 
     def _tell(self, name: str, message: Message) -> None:
-        data = _encode(name, message)
+        data = encode(name, message)
         if data == self._last.get(name):
             return
         self._last[name] = data
@@ -130,5 +130,6 @@ async def _next(listener: _Listener) -> bytes | None:
     return b": alive\n\n"
 
 
-def _encode(name: str, message: Message) -> bytes:
+def encode(name: str, message: Message) -> bytes:
+    """An event as it is sent."""
     return f"event: {name}\ndata: {message.model_dump_json(by_alias=True)}\n\n".encode()

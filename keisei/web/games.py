@@ -69,10 +69,12 @@ class RunGames:
 
     def record(self, name: str, number: int, suffix: str) -> tuple[str, bytes]:
         """A game as a file of this format: name and content."""
-        row, path = self._open(name, number)
-        record = read_record(path)
-        file = f"{name}-{row.id}.{suffix}"
-        return file, record_bytes(record, file)
+        file = f"{name}-{number}.{suffix}"
+        return file, record_bytes(self.open(name, number), file)
+
+    def open(self, name: str, number: int) -> GameRecord:
+        """A game's record."""
+        return read_record(self._open(name, number)[1])
 
     def _open(self, name: str, number: int) -> tuple[GameRow, Path]:
         run = self._runs.open(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 import time
@@ -17,11 +18,14 @@ from keisei.shogi import IllegalActionError, Outcome, ShogiGame
 from keisei.shogi.actions import Side, other_side
 from keisei.shogi.records import GameRecord, record_bytes
 from keisei.web.clock import Clock
+from keisei.web.kept import KeptGames, KeptRecord
 from keisei.web.networks import TOP, Network, Networks, Opinion, observe
 from keisei.web.positions import blacks_value, playable, replay, top_moves
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import Hint, NewGame, PlayedGame, PlayerList, PlayerRow, Result
 from keisei.web.threads import Busy, NotFound, WebError
+
+log = logging.getLogger(__name__)
 
 MAX_GAMES = 200  # each keeps a network in memory, besides those of `Networks`
 FORGET_AFTER = 3600.0  # seconds without a request
@@ -49,6 +53,7 @@ class _Game:
     values: list[float | None] = field(default_factory=lambda: [None])
     result: Result | None = None
     clock: Clock | None = None
+    kept: int | None = None  # its number among the games that are kept
     used: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -72,9 +77,13 @@ class Table:
     """All games in progress against humans."""
 
     def __init__(
-        self, runs: RunsFolder, networks: Networks, closing: Callable[[], bool] = lambda: False
+        self,
+        runs: RunsFolder,
+        networks: Networks,
+        closing: Callable[[], bool] = lambda: False,
+        kept: KeptGames | None = None,
     ) -> None:
-        self._runs, self._networks = runs, networks
+        self._runs, self._networks, self._kept = runs, networks, kept
         self._closing = closing
         self._games: dict[str, _Game] = {}
         self._lock = threading.Lock()
@@ -224,6 +233,7 @@ class Table:
                 raise WebError(409, "you have no move to take back")
             game.result = None
             self._start_clock(game)
+            self._keep(game)
             return _show(game)
 
     def resign(self, number: str) -> PlayedGame:
@@ -248,19 +258,8 @@ class Table:
     def record(self, number: str, suffix: str) -> tuple[str, bytes]:
         """The game as a file of this format: name and content."""
         with self._using(number) as game:
-            names = ("Human", AGENT) if game.settings.side == "black" else (AGENT, "Human")
-            outcome, ending, comments = game.board().outcome, None, {}
-            if game.result and game.result.reason == "resignation":
-                if game.turn == game.settings.side:
-                    outcome = Outcome(game.result.winner, "resignation")
-                else:  # the formats cannot express resigning before the other side has moved
-                    comments = {len(game.moves): "Human resigns."}
-            elif game.result and game.result.reason == "time":
-                ending = f"{game.result.winner}_WIN_BY_TIMEOUT".upper()
-            moves = tuple(game.moves)
-            record = GameRecord(game.start, moves, *names, outcome, ending, comments)
             file = f"keisei-{game.id}.{suffix}"
-            return file, record_bytes(record, file)
+            return file, record_bytes(_record(game), file)
 
     # -- what happens in it ------------------------------------------------------------------------
 
@@ -278,6 +277,7 @@ class Table:
             self._end(game, board.outcome.winner, board.outcome.reason)
         else:
             self._start_clock(game)
+            self._keep(game)
 
     def _start_clock(self, game: _Game) -> None:
         """The human's clock always runs; the agent's runs only while it thinks."""
@@ -292,10 +292,36 @@ class Table:
         game.thinker.forget()
         text = _result_text(game.settings.side, winner, reason)
         game.result = Result(winner=winner, reason=reason, text=text)
+        self._keep(game)
+
+    def _keep(self, game: _Game) -> None:
+        """Keep the game as it stands: it outlives this server."""
+        if self._kept is None or not (game.moves or game.kept):
+            return
+        names = ("Human", game.label) if game.settings.side == "black" else (game.label, "Human")
+        record = replace(_record(game), black=names[0], white=names[1])
+        try:
+            kept = KeptRecord(record, "played", game.settings.side, f"play/{game.id}")
+            game.kept = self._kept.keep(kept)
+        except KeiseiError as error:  # the game goes on
+            log.warning("the game %s is not kept: %s", game.id, error)
 
 
 def _look(game: _Game) -> Opinion:
     return game.network.look_at([observe(game.board())])[0]
+
+
+def _record(game: _Game) -> GameRecord:
+    names = ("Human", AGENT) if game.settings.side == "black" else (AGENT, "Human")
+    outcome, ending, comments = game.board().outcome, None, {}
+    if game.result and game.result.reason == "resignation":
+        if game.turn == game.settings.side:
+            outcome = Outcome(game.result.winner, "resignation")
+        else:  # the formats cannot express resigning before the other side has moved
+            comments = {len(game.moves): "Human resigns."}
+    elif game.result and game.result.reason == "time":
+        ending = f"{game.result.winner}_WIN_BY_TIMEOUT".upper()
+    return GameRecord(game.start, tuple(game.moves), *names, outcome, ending, comments)
 
 
 def _result_text(side: Side, winner: Side | None, reason: str) -> str:
@@ -328,4 +354,5 @@ def _show(game: _Game) -> PlayedGame:
         your_turn=game.your_turn,
         result=game.result,
         clock=game.clock.state() if game.clock else None,
+        kept=game.kept,
     )

@@ -90,6 +90,17 @@ def top_moves(game: ShogiGame, moves: Iterable[RankedMove]) -> list[TopMove]:
     ]
 
 
+def line_names(game: ShogiGame, line: Iterable[str]) -> list[MoveText]:
+    """The names of moves that are expected from here on; the game goes along with them."""
+    names = []
+    for usi in line:
+        names.append(MoveText(**game.name(usi)._asdict()))
+        if game.outcome:
+            break
+        game.push_usi(usi)
+    return names
+
+
 def blacks_value(score: Score) -> float:
     """A score as the page shows it."""
     return round(score.seen_by("black").value, 4)

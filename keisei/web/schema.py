@@ -290,6 +290,7 @@ class PlayedGame(Message):
     your_turn: bool
     result: Result | None
     clock: ClockNow | None
+    kept: int | None = Field(None, description="Its number among the games that are kept.")
 
 
 class Hint(Message):

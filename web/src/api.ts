@@ -16,17 +16,24 @@ export class ApiError extends Error {
   }
 }
 
+const SILENT = "Keisei does not answer. Is `keisei serve` still running?";
+
 async function request<T>(path: string, init?: RequestInit): Promise<T> {
+  const response = await answer(path, init);
+  return (await response.json()) as T;
+}
+
+async function answer(path: string, init?: RequestInit): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(`api/${path}`, init);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, "Keisei does not answer. Is `keisei serve` still running?");
+    throw new ApiError(0, SILENT);
   }
-  if (response.ok) return (await response.json()) as T;
-  const answer = await response.json().catch(() => null);
-  const detail = typeof answer?.detail === "string" ? answer.detail : response.statusText;
+  if (response.ok) return response;
+  const said = await response.json().catch(() => null);
+  const detail = typeof said?.detail === "string" ? said.detail : response.statusText;
   throw new ApiError(response.status, detail || `the server said ${response.status}`);
 }
 
@@ -40,6 +47,27 @@ export function post<T>(path: string, body: object = {}): Promise<T> {
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),
   });
+}
+
+/** Hears the events of a stream until it ends; aborting it ends the work behind it, too. */
+export async function listen(
+  path: string,
+  handlers: Record<string, (data: never) => void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const response = await answer(path, { signal });
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const events = (rest + value).split("\n\n");
+    rest = events.pop()!;
+    for (const event of events) {
+      const [, name, data] = /^event: (.*)\ndata: (.*)$/.exec(event) ?? [];
+      if (name) handlers[name]?.(JSON.parse(data!) as never);
+    }
+  }
 }
 
 /** A path with its parts escaped: `path("runs", name, "games")`. */

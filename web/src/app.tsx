@@ -7,6 +7,7 @@ import { GamesPage } from "./pages/games";
 import { PlayPage } from "./pages/play";
 import { PlayingPage } from "./pages/playing";
 import { PositionPage } from "./pages/position";
+import { ReviewPage } from "./pages/review";
 import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
 import { link, type Route, route } from "./router";
@@ -64,6 +65,7 @@ function Page({ here: { parts, query } }: { here: Route }) {
   }
   if (section === "games") return <GamesPage query={query} />;
   if (section === "play") return first ? <PlayingPage key={first} id={first} /> : <PlayPage query={query} />;
+  if (section === "review" && first) return <ReviewPage key={first} id={Number(first)} query={query} />;
   if (section === "position") return <PositionPage query={query} />;
   return (
     <Empty title="There is no such page">

@@ -108,6 +108,39 @@ export interface Info {
   token_required: boolean;
 }
 
+/** What the search found in the position after `ply` moves; `value` and `mate` are Black's.
+
+`loss` is how much of the mover's chance to win the move that led here gave away, from 0 to 1. */
+export interface Judged {
+  ply: number;
+  value: number;
+  mate: number | null;
+  best: string | null;
+  line: Array<MoveText>;
+  top: Array<TopMove>;
+  loss: number | null;
+}
+
+/** The number of a kept game. */
+export interface Kept {
+  id: number;
+}
+
+/** A kept game with all its positions. */
+export interface KeptGame {
+  id: number;
+  kind: "played" | "imported" | "recorded";
+  time: number;
+  black: string;
+  white: string;
+  side: "black" | "white" | null;
+  winner: "black" | "white" | null;
+  reason: string | null;
+  length: number;
+  positions: Array<Position>;
+  moves: Array<MoveText>;
+}
+
 /** The ratings of `keisei ladder`, strongest first, or why they cannot be read. */
 export interface Ladder {
   players: Array<LadderPlayer>;
@@ -189,6 +222,7 @@ export interface PlayedGame {
   your_turn: boolean;
   result: Result | null;
   clock: ClockNow | null;
+  kept: number | null;
 }
 
 /** All players to play against. */
@@ -227,6 +261,16 @@ export interface Result {
   winner: "black" | "white" | null;
   reason: string;
   text: string;
+}
+
+/** What is new in a review: the data of a `review` event.
+
+`values` are what the network says at a glance, Black's, one for each position; only at first. */
+export interface ReviewUpdate {
+  done: number;
+  total: number;
+  judged: Array<Judged>;
+  values: Array<number | null>;
 }
 
 /** A run with everything but its curves and games. */

@@ -125,7 +125,7 @@ export function Board({ position, bottom = "black", legal = NO_MOVES, onMove, ar
             [...targets.keys()].map((square) => (
               <Target key={square} square={square} bottom={bottom} taken={diagram.pieces.has(square)} />
             ))}
-          {!chosen && !promotion && arrows?.map((arrow) => <MoveArrow key={arrow.usi} arrow={arrow} bottom={bottom} />)}
+          {!chosen && !promotion && arrows?.map((arrow, i) => <MoveArrow key={i} arrow={arrow} bottom={bottom} />)}
         </svg>
         <div class="squares" role="grid" aria-label="Squares" aria-readonly={!legal.length}>
           {INDICES.map((row) => (

@@ -68,6 +68,8 @@ export interface Arrow {
   /** 0 to 1: how wide and how clear. */
   weight: number;
   best?: boolean;
+  /** What was played instead. */
+  played?: boolean;
 }
 
 /** A move as an arrow; a drop as a ring around its square with an arrow that falls into it. */
@@ -76,7 +78,7 @@ export function MoveArrow({ arrow, bottom }: { arrow: Arrow; bottom: Side }) {
   const end = center(to, bottom);
   const drop = from.endsWith("*");
   const start = drop ? { x: end.x, y: end.y } : center(from, bottom);
-  const kind = `arrow${arrow.best ? " best" : ""}`;
+  const kind = `arrow${arrow.best ? " best" : ""}${arrow.played ? " played" : ""}`;
   const opacity = 0.35 + 0.5 * arrow.weight;
   if (drop) {
     return (

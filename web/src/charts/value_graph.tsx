@@ -1,5 +1,6 @@
 /** Who stands better, move by move: above the middle Black, below it White. */
 import { memo } from "../memo";
+import { markOf } from "../ui/moves";
 
 interface Props {
   values: (number | null)[];
@@ -7,9 +8,13 @@ interface Props {
   onChoose?: (ply: number) => void;
   /** As many plies as the graph is wide at least. */
   least?: number;
+  /** What each move gave away: bad moves get a dot. */
+  losses?: (number | null)[];
 }
 
-export const ValueGraph = memo(function ValueGraph({ values, ply, onChoose, least = 40 }: Props) {
+const NONE: null[] = [];
+
+export const ValueGraph = memo(function ValueGraph({ values, ply, onChoose, least = 40, losses = NONE }: Props) {
   const span = Math.max(values.length - 1, least);
   const known = values.flatMap((value, i) => (value === null ? [] : [{ x: i, y: -value }]));
   const area = (limit: (y: number) => number) => {
@@ -38,6 +43,11 @@ export const ValueGraph = memo(function ValueGraph({ values, ply, onChoose, leas
       <path class="for-white" d={area((y) => Math.max(y, 0))} />
       <line class="middle" x1="0" x2={span} y1="0" y2="0" />
       <path class="line" d={line} />
+      {losses.map((loss, i) => {
+        const mark = markOf(loss);
+        const value = values[i + 1];
+        return mark && value != null && <path key={i} class={`dot ${mark}`} d={`M${i + 1} ${-value}h0`} />;
+      })}
       {ply !== undefined && <line class="now" x1={ply} x2={ply} y1="-1.05" y2="1.05" />}
     </svg>
   );

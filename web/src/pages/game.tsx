@@ -1,14 +1,15 @@
 /** A game that was played, move by move. */
-import { useEffect, useLayoutEffect, useState } from "preact/hooks";
-import { type GameDetail, path, type Side } from "../api";
+import { useEffect, useState } from "preact/hooks";
+import { type GameDetail, type Kept, path, post, type Side } from "../api";
 import { Board } from "../board/board";
 import { otherSide } from "../board/sfen";
 import { ValueGraph } from "../charts/value_graph";
 import { count, short, signed } from "../format";
 import { useFetch } from "../loading";
-import { link, replace } from "../router";
+import { go, link, replace } from "../router";
 import { MoveList } from "../ui/moves";
-import { Button, Waiting } from "../ui/parts";
+import { Button, sentence, Waiting } from "../ui/parts";
+import { ReplayControls, useReplayKeys } from "../ui/replay";
 import { CopyLink } from "../ui/share";
 import { resultOf } from "./games";
 
@@ -46,25 +47,24 @@ function Replay({ run, game, start }: { run: string; game: GameDetail; start: nu
   const last = game.positions.length - 1;
   const [ply, setPly] = useState(Math.max(0, Math.min(last, start)));
   const [bottom, setBottom] = useState<Side>("black");
-  const [playing, setPlaying] = useState(false);
-  const show = (next: number) => {
-    setPlaying(false);
-    setPly(Math.max(0, Math.min(last, next)));
-  };
+  const [problem, setProblem] = useState<string | null>(null);
+  const show = (next: number) => setPly(Math.max(0, Math.min(last, next)));
   const flip = () => setBottom(otherSide);
-  useReplayKeys({ show, ply, last, flip });
+  useReplayKeys({ ply, last, onShow: show }, flip);
   useEffect(() => replace(link(["games", run, game.id], ply ? { ply } : {})), [ply]);
-  useEffect(() => {
-    if (!playing || ply >= last) return;
-    const timer = setTimeout(() => setPly(ply + 1), 700);
-    return () => clearTimeout(timer);
-  }, [playing, ply]);
+  const review = () =>
+    post<Kept>(`${path("runs", run, "games", game.id)}/keep`).then(
+      ({ id }) => go(link(["review", id])),
+      (error) => setProblem(String(error.message)),
+    );
   const position = game.positions[ply]!;
   const record = (format: string) => `api/${path("runs", run, "games", game.id, "record")}?format=${format}`;
-  const running = playing && ply < last;
   return (
     <div class="game-layout">
-      <Board position={position} bottom={bottom} label={`Game ${game.id}, move ${ply} of ${last}`} />
+      <div class="board-column">
+        <Board position={position} bottom={bottom} label={`Game ${game.id}, move ${ply} of ${last}`} />
+        <ReplayControls ply={ply} last={last} onShow={show} />
+      </div>
       <aside class="card side">
         <h1 class="players">
           <span class={game.winner === "black" ? "won" : undefined}>☗ {game.black}</span>
@@ -73,34 +73,20 @@ function Replay({ run, game, start }: { run: string; game: GameDetail; start: nu
         <p class="muted">
           {resultOf(game)} after {count(game.length)} moves · {game.kind}, step {short(game.step)}
         </p>
+        <Button kind="main" icon="bulb" onClick={review}>
+          Review this game
+        </Button>
+        {problem && (
+          <p class="note error" role="alert">
+            {sentence(problem)}
+          </p>
+        )}
         <div class="value">
           <p>
             Value for Black <b>{signed(game.values[ply])}</b>
           </p>
           <ValueGraph values={game.values} ply={ply} onChoose={show} />
         </div>
-        <div class="controls" role="group" aria-label="Replay">
-          <Button icon="first" label="To the start" disabled={ply === 0} onClick={() => show(0)} />
-          <Button icon="previous" label="One move back" disabled={ply === 0} onClick={() => show(ply - 1)} />
-          <Button
-            kind="main"
-            icon={running ? "pause" : "play"}
-            label={running ? "Pause" : "Play the moves"}
-            onClick={() => {
-              if (ply >= last) setPly(0);
-              setPlaying(!running);
-            }}
-          />
-          <Button icon="next" label="One move on" disabled={ply === last} onClick={() => show(ply + 1)} />
-          <Button icon="last" label="To the end" disabled={ply === last} onClick={() => show(last)} />
-        </div>
-        <label class="ply">
-          <span class="unseen">Move</span>
-          <input type="range" min={0} max={last} value={ply} onInput={(event) => show(Number(event.currentTarget.value))} />
-          <b class="numbers">
-            {ply} / {last}
-          </b>
-        </label>
         <MoveList moves={game.moves} ply={ply} onChoose={show} />
         <div class="tools">
           <Button kind="quiet" icon="flip" onClick={flip}>
@@ -120,32 +106,4 @@ function Replay({ run, game, start }: { run: string; game: GameDetail; start: nu
       </aside>
     </div>
   );
-}
-
-interface Keys {
-  show: (ply: number) => void;
-  ply: number;
-  last: number;
-  flip: () => void;
-}
-
-function useReplayKeys({ show, ply, last, flip }: Keys) {
-  useLayoutEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      const target = event.target as HTMLElement;
-      if (event.ctrlKey || event.metaKey || event.altKey || target.matches("input, select, textarea")) return;
-      const action = {
-        ArrowLeft: () => show(ply - 1),
-        ArrowRight: () => show(ply + 1),
-        Home: () => show(0),
-        End: () => show(last),
-        f: flip,
-      }[event.key];
-      if (!action) return;
-      event.preventDefault();
-      action();
-    };
-    addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
-  }, [ply, last]);
 }

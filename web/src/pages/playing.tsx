@@ -123,6 +123,11 @@ function Playing({ game, onChange }: { game: PlayedGame; onChange: (game: Played
             Resign
           </Button>
         </div>
+        {game.result && game.kept !== null && (
+          <a class="button main" href={link(["review", game.kept])}>
+            Review this game
+          </a>
+        )}
         {hint && (
           <div class="hints">
             <TopMoves top={hint.top} onChoose={move} />
@@ -238,7 +243,12 @@ function ResultDialog({ game, record, onClose }: ResultProps) {
     <Dialog title={title} onClose={onClose}>
       <p>{text}</p>
       <div class="row">
-        <a class="button main" href={link(["play"])}>
+        {game.kept !== null && (
+          <a class="button main" href={link(["review", game.kept])}>
+            Review
+          </a>
+        )}
+        <a class="button plain" href={link(["play"])}>
           New game
         </a>
         <Button onClick={onClose}>See the board</Button>

@@ -1,15 +1,18 @@
 /** The moves of a game; the one that is shown stays in sight. */
 import { useEffect, useRef } from "preact/hooks";
 import type { MoveText } from "../api";
+import { percent } from "../format";
 import { settings, useStore } from "../store";
 
 interface Props {
   moves: MoveText[];
   ply: number;
   onChoose: (ply: number) => void;
+  /** What each move gave away of the chance to win, as far as it is known. */
+  losses?: (number | null)[];
 }
 
-export function MoveList({ moves, ply, onChoose }: Props) {
+export function MoveList({ moves, ply, onChoose, losses }: Props) {
   const { notation } = useStore(settings);
   const list = useRef<HTMLOListElement>(null);
   useEffect(() => {
@@ -21,7 +24,7 @@ export function MoveList({ moves, ply, onChoose }: Props) {
   }, [ply, moves.length]);
   if (moves.length === 0) return <p class="moves hint">No moves yet.</p>;
   return (
-    <ol class="moves" ref={list} aria-label="Moves" tabIndex={0}>
+    <ol class={`moves${losses ? " marked" : ""}`} ref={list} aria-label="Moves" tabIndex={0}>
       {moves.map((move, i) => (
         <li key={i}>
           <button
@@ -30,10 +33,30 @@ export function MoveList({ moves, ply, onChoose }: Props) {
             aria-current={ply === i + 1 ? "step" : undefined}
             onClick={() => onChoose(i + 1)}
           >
-            <span class="muted">{i + 1}</span> {move[notation]}
+            <span class="muted">{i + 1}</span> {move[notation]} <Loss loss={losses?.[i]} />
           </button>
         </li>
       ))}
     </ol>
+  );
+}
+
+export type Mark = "inaccuracy" | "mistake" | "blunder";
+const SIGNS: Record<Mark, string> = { inaccuracy: "?!", mistake: "?", blunder: "??" };
+
+/** How bad a move is, by the chance to win that it gave away. */
+export function markOf(loss: number | null | undefined): Mark | null {
+  if (loss == null || loss < 0.05) return null;
+  return loss < 0.1 ? "inaccuracy" : loss < 0.2 ? "mistake" : "blunder";
+}
+
+export function Loss({ loss }: { loss: number | null | undefined }) {
+  const mark = markOf(loss);
+  if (loss == null || loss < 0.01) return null;
+  return (
+    <span class={`loss ${mark ?? "muted"}`}>
+      −{percent(loss)}
+      {mark && ` ${SIGNS[mark]}`}
+    </span>
   );
 }

@@ -1,0 +1,161 @@
+"""Reviews: every position of a game searched, a few at a time, while somebody looks on."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Event
+
+from keisei.errors import KeiseiError
+from keisei.models import SHIPPED_PATH
+from keisei.search import Limit, Score, Thinker
+from keisei.shogi import ShogiGame
+from keisei.shogi.actions import Side, other_side
+from keisei.shogi.records import GameRecord
+from keisei.web.events import encode
+from keisei.web.games import values_of
+from keisei.web.kept import KeptGames
+from keisei.web.kept_schema import Judged, ReviewUpdate
+from keisei.web.networks import Network, Networks, observe
+from keisei.web.positions import blacks_value, line_names, top_moves
+from keisei.web.schema import Problem
+from keisei.web.threads import Busy, Threads
+
+NODES = 250  # for each position: a game of 100 moves takes 12 s on one idle core
+GROUP = 8  # positions that are searched together: they share batches
+FIRST = 2  # and at first, so that there is something to see at once
+LINE = 8  # moves that are shown of the best line
+TOP = 3
+MAX_REVIEWS = 20  # under way at the same time; they take turns
+KEPT = 32  # reviews whose results are remembered
+
+
+@dataclass
+class _Review:
+    record: GameRecord
+    network: Network
+    values: list[float | None]  # at a glance
+    judged: list[Judged] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        return len(self.record.moves) + 1
+
+    def side_to_make(self, move: int) -> Side:
+        first: Side = "black" if self.record.start_sfen.split()[1] == "b" else "white"
+        return first if move % 2 == 0 else other_side(first)
+
+
+class Reviews:
+    """All reviews. One thread does their work, a group of positions at a time, in turns."""
+
+    def __init__(self, kept: KeptGames, networks: Networks, closing: Callable[[], bool]) -> None:
+        self._kept, self._networks, self._closing = kept, networks, closing
+        self.threads = Threads("reviewing", 1, waiting=2 * MAX_REVIEWS)
+        self._known: OrderedDict[object, _Review] = OrderedDict()
+        self._under_way = 0
+
+    def refuse_too_many(self) -> None:
+        """Say so if no other review can begin now."""
+        if self._under_way >= MAX_REVIEWS:
+            raise Busy(f"{MAX_REVIEWS} reviews are already under way here")
+
+    async def stream(self, number: int) -> AsyncIterator[bytes]:
+        """Review a kept game as long as somebody listens."""
+        left = Event()
+        sent = 0
+        self._under_way += 1
+        try:
+            review = await self.threads.run(self._begin, number)
+            values = review.values
+            while True:
+                judged, sent = review.judged[sent:], len(review.judged)
+                update = ReviewUpdate(done=sent, total=review.total, judged=judged, values=values)
+                yield encode("review", update)
+                values = []
+                if sent == review.total:
+                    return
+                await self.threads.run(self._go_on, review, left)
+        except KeiseiError as error:
+            yield encode("problem", Problem(detail=str(error)))
+        finally:
+            left.set()
+            self._under_way -= 1
+
+    # -- in the thread of the reviews ------------------------------------------------------------
+
+    def _begin(self, number: int) -> _Review:
+        """The review of this game: where it was left, if it is still known."""
+        record = self._kept.open(number).record
+        key = (record.start_sfen, record.moves)
+        if key not in self._known:
+            network = self._networks.load(SHIPPED_PATH)
+            self._known[key] = _Review(record, network, values_of(network, record))
+        self._known.move_to_end(key)
+        while len(self._known) > KEPT:
+            self._known.popitem(last=False)
+        return self._known[key]
+
+    def _go_on(self, review: _Review, left: Event) -> None:
+        """Search the next positions, unless the last listener leaves meanwhile."""
+        first = len(review.judged)
+        plies = range(first, min(first + (GROUP if first else FIRST), review.total))
+        found = judge(review.network, review.record, plies, left.is_set)
+        if not left.is_set() and not self._closing():
+            for one in found:
+                review.judged.append(_with_loss(review, one))
+
+
+def judge(
+    network: Network,
+    record: GameRecord,
+    plies: Sequence[int],
+    stop: Callable[[], bool] | None = None,
+) -> list[Judged]:
+    """Search some positions of a game, together."""
+    boards = {ply: record.game(ply) for ply in plies}
+    # People play on where our rules end a game: only at the end of the moves is it over.
+    last = len(record.moves)
+    open_boards = {
+        ply: board
+        for ply, board in boards.items()
+        if board.has_legal_move and not (ply == last and board.outcome)
+    }
+    thinker = Thinker(network.policy, curve=network.curve)
+    reports = thinker.think_together(open_boards, Limit(NODES, stop=stop)) if open_boards else []
+    found = dict(zip(open_boards, reports, strict=True))
+    judged = []
+    for ply, board in boards.items():
+        report = found.get(ply)
+        top = top_moves(board, thinker.ranked_moves(TOP, ply)) if report else []
+        score = report.score if report else _result(board)
+        judged.append(
+            Judged(
+                ply=ply,
+                value=blacks_value(score),
+                mate=score.seen_by("black").mate,
+                best=report.move if report else None,
+                line=line_names(board, report.line[:LINE]) if report else [],
+                top=top,
+                loss=None,
+            )
+        )
+    return judged
+
+
+def _result(board: ShogiGame) -> Score:
+    score = observe(board).result
+    return score or Score(other_side(board.turn), 1.0)  # no legal move: the mover has lost
+
+
+def _with_loss(review: _Review, after: Judged) -> Judged:
+    """The same, with what the move that led there gave away."""
+    if after.ply == 0:
+        return after
+    before = review.judged[after.ply - 1]
+    if review.record.moves[after.ply - 1] == before.best:
+        return after.model_copy(update={"loss": 0.0})
+    sign = 1 if review.side_to_make(after.ply - 1) == "black" else -1
+    loss = max(sign * (before.value - after.value) / 2, 0.0)
+    return after.model_copy(update={"loss": round(loss, 4)})

@@ -1,0 +1,166 @@
+"""Games that are kept, and their review over HTTP."""
+
+import json
+import sqlite3
+
+import pytest
+
+from keisei.shogi.records import GameRecord, read_record
+from keisei.web import kept, review
+from keisei.web.kept import KeptGames, KeptRecord
+from keisei.web.networks import Networks
+from keisei.web.threads import Busy, NotFound, WebError
+from tests.web.conftest import serving
+from tests.web.test_play import MATE_IN_ONE, begin, do
+
+SHORT = GameRecord(moves=("7g7f", "3c3d", "8h2b+", "3a2b"), black="Habu", white="Moriuchi")
+
+
+def events(client, number):
+    """All updates of a review, until it is done."""
+    with client.stream("GET", f"/api/kept/{number}/review/stream") as answer:
+        assert answer.status_code == 200, answer.read()
+        lines = [line for line in answer.iter_lines() if line.startswith("data: ")]
+    return [json.loads(line.removeprefix("data: ")) for line in lines]
+
+
+def first_game(client):
+    return client.get("/api/runs/first/games?record=1").json()["games"][0]
+
+
+def test_a_recorded_game_is_reviewed_from_the_first_position_to_the_last(client):
+    game = first_game(client)
+    kept = client.post(f"/api/runs/first/games/{game['id']}/keep", json={}).json()["id"]
+    again = client.post(f"/api/runs/first/games/{game['id']}/keep", json={}).json()["id"]
+    assert again == kept  # it is kept once
+    shown = client.get(f"/api/kept/{kept}").json()
+    assert (shown["kind"], shown["length"]) == ("recorded", game["length"])
+    updates = events(client, kept)
+    count = game["length"] + 1
+    assert len(updates[0]["values"]) == count  # the graph is there before the first search
+    assert [update["done"] for update in updates] == sorted(update["done"] for update in updates)
+    judged = [one for update in updates for one in update["judged"]]
+    assert [one["ply"] for one in judged] == list(range(count))
+    assert judged[0]["loss"] is None
+    assert all(0 <= one["loss"] <= 1 for one in judged[1:])
+    assert all(one["line"][0]["usi"] == one["best"] for one in judged[:-1])
+    best = [
+        one["loss"]
+        for one, before in zip(judged[1:], judged, strict=False)
+        if before["best"] == shown["moves"][one["ply"] - 1]["usi"]
+    ]
+    assert set(best) <= {0.0}
+    assert events(client, kept)[0]["done"] == count  # known: not searched again
+
+
+def test_a_played_game_is_kept_and_its_blunder_found(client):
+    game = begin(client, start=MATE_IN_ONE, nodes=0)
+    game = do(client, game, "move", {"move": "5i5h"})  # instead of mate
+    game = do(client, game, "reply")
+    game = do(client, game, "resign")
+    judged = [one for update in events(client, game["kept"]) for one in update["judged"]]
+    assert (judged[0]["best"], judged[0]["mate"], judged[0]["value"]) == ("G*5b", 1, 1.0)
+    assert judged[1]["loss"] == pytest.approx((1 - judged[1]["value"]) / 2, abs=1e-3)
+    shown = client.get(f"/api/kept/{game['kept']}").json()
+    assert (shown["kind"], shown["side"], shown["black"]) == ("played", "black", "Human")
+    assert (shown["winner"], shown["reason"]) == ("white", "resignation")
+
+
+def test_the_end_of_a_game_counts_as_what_it_is(client):
+    game = begin(client, start=MATE_IN_ONE)
+    game = do(client, game, "move", {"move": "G*5b"})
+    judged = events(client, game["kept"])[-1]["judged"]
+    assert (judged[-1]["value"], judged[-1]["best"], judged[-1]["loss"]) == (1.0, None, 0.0)
+
+
+def test_a_game_that_is_not_kept_cannot_be_reviewed(client):
+    for path in ("", "/record", "/review/stream"):
+        answer = client.get(f"/api/kept/999999{path}")
+        assert answer.status_code == 404
+        assert "no kept game 999999" in answer.json()["detail"]
+
+
+def test_a_review_ends_when_nobody_listens(trained_runs, monkeypatch):
+    with serving(trained_runs) as client:
+        number = first_game(client)["id"]
+        number = client.post(f"/api/runs/first/games/{number}/keep", json={}).json()["id"]
+        monkeypatch.setattr(review, "MAX_REVIEWS", 1)
+        with client.stream("GET", f"/api/kept/{number}/review/stream") as answer:
+            lines = answer.iter_lines()
+            assert next(lines) == "event: review"
+            refused = client.get(f"/api/kept/{number}/review/stream")
+            assert refused.status_code == 503
+            assert "1 reviews are already under way" in refused.json()["detail"]
+        for _ in range(1000):  # it ends within one group of positions
+            with client.stream("GET", f"/api/kept/{number}/review/stream") as answer:
+                if answer.status_code == 200:
+                    break
+        assert answer.status_code == 200
+
+
+def test_kept_games_survive_a_restart(runs):
+    with serving(runs) as client:
+        game = begin(client, nodes=0)
+        do(client, game, "move", {"move": "7g7f"})
+        kept = do(client, game, "reply")["kept"]
+    with serving(runs) as client:
+        shown = client.get(f"/api/kept/{kept}").json()
+        assert shown["moves"][0]["usi"] == "7g7f"
+        assert shown["reason"] is None
+        assert client.get(f"/api/play/{game['id']}").status_code == 404
+
+
+def test_a_kept_game_is_what_was_kept(tmp_path):
+    games = KeptGames(tmp_path / "not there yet")
+    comments = {0: "before", 4: "after"}
+    record = GameRecord(
+        SHORT.start_sfen, SHORT.moves, "<b>A</b>", "B", None, "BLACK_WIN_BY_TIMEOUT", comments
+    )
+    number = games.keep(KeptRecord(record, "imported"))
+    assert games.open(number).record == record
+    assert games.open(number).record.comments == comments
+    assert (games.row(number).winner, games.row(number).reason) == ("black", "timeout")
+    with pytest.raises(NotFound):
+        games.open(number + 1)
+
+
+def test_where_nothing_can_be_written_games_are_kept_until_the_server_stops(tmp_path, monkeypatch):
+    (tmp_path / kept.FILE).write_bytes(b"no database" * 100)
+    games = KeptGames(tmp_path)
+    number = games.keep(KeptRecord(SHORT, "imported"))
+    assert games.open(number).record == SHORT
+    assert "not a database" in games.problem
+    monkeypatch.setattr(kept, "MAX_IN_MEMORY", 1)
+    with pytest.raises(WebError, match="1 games are kept already"):
+        games.keep(KeptRecord(SHORT, "imported"))
+    assert (tmp_path / kept.FILE).read_bytes() == b"no database" * 100
+
+
+def test_a_file_of_another_program_or_a_link_is_not_written(tmp_path):
+    other = tmp_path / "other.sqlite"
+    with sqlite3.connect(other) as db:
+        db.execute("CREATE TABLE mine (a)")
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / kept.FILE).symlink_to(other)
+    (tmp_path / "two").mkdir()
+    other.rename(tmp_path / "two" / kept.FILE)
+    for folder in ("one", "two"):
+        games = KeptGames(tmp_path / folder)
+        games.keep(KeptRecord(SHORT, "imported"))
+        assert games.problem
+
+
+def test_a_record_of_a_kept_game_can_be_downloaded(client, tmp_path):
+    game = first_game(client)
+    number = client.post(f"/api/runs/first/games/{game['id']}/keep", json={}).json()["id"]
+    for form in ("kif", "csa"):
+        file = tmp_path / f"game.{form}"
+        file.write_bytes(client.get(f"/api/kept/{number}/record?format={form}").content)
+        assert len(read_record(file).moves) == game["length"]
+
+
+def test_too_many_reviews_are_refused(tmp_path, monkeypatch):
+    reviews = review.Reviews(KeptGames(tmp_path), Networks(), lambda: False)
+    monkeypatch.setattr(review, "MAX_REVIEWS", 0)
+    with pytest.raises(Busy):
+        reviews.refuse_too_many()
