@@ -210,6 +210,7 @@ def read_record(path: str | os.PathLike[str]) -> GameRecord:
     A file that cannot be read raises a `RecordError` that names the line and what is wrong.
     """
     path = Path(path)
+    _format_of(path)  # what is wrong with the name is said first
     return parse_record(path.read_bytes(), path)
 
 
@@ -312,13 +313,13 @@ def _check_what_rsshogi_lets_pass(form: _Format, lines: list[str], raw: Record) 
 def _locate(form: _Format, lines: list[str], error: ValueError) -> str:
     """Which line `error` is about, and which part of it: what follows the last good beginning."""
 
-    def problem(count: int, end: int | None = None) -> ValueError | None:
+    def problem(count: int, end: int | None = None) -> str | None:
         some = [*lines[: count - 1], lines[count - 1][:end]] if count else []
         try:
             if any(line.strip() for line in some):
                 _parse(form, some)
-        except ValueError as found:
-            return found
+        except ValueError as found:  # its words alone: it keeps boards, which must not leave here
+            return str(found)
         return None
 
     header = next((n for n, line in enumerate(lines) if re.match(form.first_move, line)), 0)
@@ -329,11 +330,11 @@ def _locate(form: _Format, lines: list[str], error: ValueError) -> str:
     text = lines[bad - 1]
     parts = re.finditer(form.statement, text)
     part = next((p for p in parts if problem(bad, p.end()) and not problem(bad, p.start())), None)
-    error = problem(bad, part.end() if part else None) or error
+    why = problem(bad, part.end() if part else None) or str(error)
     said = part.group().strip() if part else text.strip()
     where = f"line {bad}: {said[:80]!r}: "
-    if part is None or not re.search(r"illegal move|invalid \w+ move:", str(error)):
-        return where + str(error)
+    if part is None or not re.search(r"illegal move|invalid \w+ move:", why):
+        return where + why
     before = [*lines[: bad - 1], text[: part.start()]]
     game = _parse(form, before).game() if any(map(str.strip, before)) else ShogiGame()
     return f"{where}not a legal move (move {len(game.moves) + 1}) in {game.sfen()}"

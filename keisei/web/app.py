@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 STATIC = Path(__file__).parent / "static"
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"model": schema.Problem} for status in (400, 401, 403, 404, 409, 413, 422, 503)
+    status: {"model": schema.Problem} for status in (400, 401, 403, 404, 405, 409, 413, 422, 503)
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sqlite3
 import sys
 import threading
@@ -23,7 +24,7 @@ from keisei.errors import KeiseiError
 from keisei.shogi import Outcome
 from keisei.shogi.actions import Side
 from keisei.shogi.records import GameRecord
-from keisei.web.kept_schema import KeptKind, KeptRow
+from keisei.web.kept_schema import KeptKind, KeptList, KeptRow
 from keisei.web.threads import NotFound, WebError
 
 log = logging.getLogger(__name__)
@@ -121,6 +122,28 @@ class KeptGames:
             {int(ply): text for ply, text in json.loads(row["comments"]).items()},
         )
         return KeptRecord(record, row["kind"], row["side"], row["source"])
+
+    def find(self, text: str, kind: KeptKind | None, offset: int, limit: int) -> KeptList:
+        """Games with this text in a name or in how they ended, newest first."""
+        like = "%" + re.sub(r"([%_\\])", r"\\\1", text) + "%"
+        where = "WHERE black || ' ' || white || ' ' || coalesce(reason, '') LIKE ? ESCAPE '\\'"
+        values: list[object] = [like]
+        if kind:
+            where += " AND kind = ?"
+            values.append(kind)
+        with self._using() as db:
+            total = db.execute(f"SELECT COUNT(*) FROM games {where}", values).fetchone()[0]
+            rows = db.execute(
+                f"SELECT * FROM games {where} ORDER BY id DESC LIMIT ? OFFSET ?",
+                (*values, limit, offset),
+            ).fetchall()
+        return KeptList(total=total, games=[_row(row) for row in rows], problem=self.problem)
+
+    def delete(self, number: int) -> None:
+        """Delete a game for good."""
+        self._read(number)
+        with self._using() as db:
+            db.execute("DELETE FROM games WHERE id = ?", (number,))
 
     def _read(self, number: int) -> sqlite3.Row:
         with self._using() as db:

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, FiniteFloat
+from pydantic import FiniteFloat
 
 from keisei.shogi.actions import Side
 from keisei.web.schema import Message, MoveText, Position, TopMove
 
 KeptKind = Literal["played", "imported", "recorded"]
-
-
-class KeepRequest(Message):
-    """A game to keep: "run/NAME/NUMBER" of a run."""
-
-    source: str = Field(max_length=500)
 
 
 class Kept(Message):
@@ -36,6 +30,14 @@ class KeptRow(Message):
     winner: Side | None
     reason: str | None
     length: int
+
+
+class KeptList(Message):
+    """Some of the kept games, newest first; `problem` is why they are not kept for good."""
+
+    total: int
+    games: list[KeptRow]
+    problem: str | None
 
 
 class KeptGame(KeptRow):

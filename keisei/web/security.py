@@ -26,7 +26,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 MAX_BODY = 64 * 1024
 BODY_SECONDS = 20.0
 COOKIE = "keisei_token"
-_TOO_LARGE = (413, f"a request may have at most {MAX_BODY:,} bytes")
+MAX_RECORD = 256 * 1024  # a game of 500 moves with times and comments has 60,000
+RECORDS = "/api/kept"  # where records are sent to
 _TOO_SLOW = (408, "the request did not arrive in time")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _HEADERS = {
@@ -108,7 +109,7 @@ class Guard:
         if refusal:
             await _problem(*refusal)(scope, receive, answer.send)
             return
-        await self._app(scope, _Body(receive).receive, answer.send)
+        await self._app(scope, _Body(receive, _limit(scope)).receive, answer.send)
 
     def _refusal(
         self, scope: Scope, headers: Headers, brings_token: bool
@@ -120,8 +121,9 @@ class Guard:
         if not _is_from_here(scope, headers, host):
             return 403, "requests from other sites are refused"
         length = headers.get("content-length", "0")
-        if not length.isascii() or not length.isdigit() or int(length[:20]) > MAX_BODY:
-            return _TOO_LARGE
+        limit = _limit(scope)
+        if not length.isascii() or not length.isdigit() or int(length[:20]) > limit:
+            return _too_large(limit)
         if self._access.token and not (self._has_token(headers) or brings_token):
             return 401, "a token is required: open the address that `keisei serve` printed"
         return None
@@ -156,11 +158,20 @@ def _without_token(query: bytes) -> bytes:
     return b"&".join(part for part, name in parts if name != "token")
 
 
+def _limit(scope: Scope) -> int:
+    """How many bytes the body of a request may have."""
+    return MAX_RECORD if scope["path"] == RECORDS else MAX_BODY
+
+
+def _too_large(limit: int) -> tuple[int, str]:
+    return 413, f"a request may have at most {limit:,} bytes here"
+
+
 class _Body:
     """Counts the bytes of a body whose length was missing or wrong, and limits the wait for it."""
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive, self._size = receive, 0
+    def __init__(self, receive: Receive, limit: int) -> None:
+        self._receive, self._size, self._limit = receive, 0, limit
         self._complete = False
 
     async def receive(self) -> Message:
@@ -173,8 +184,8 @@ class _Body:
             raise HTTPException(*_TOO_SLOW) from None
         self._complete = not message.get("more_body", False)
         self._size += len(message.get("body", b""))
-        if self._size > MAX_BODY:
-            raise HTTPException(*_TOO_LARGE)
+        if self._size > self._limit:
+            raise HTTPException(*_too_large(self._limit))
         return message
 
 

@@ -1,6 +1,6 @@
 /** How the server's answers are fetched; what is in them is in schema.ts. */
 
-import type { Position, SeriesAnswer } from "./schema";
+import type { Kept, Position, SeriesAnswer } from "./schema";
 
 export type * from "./schema";
 export type Side = Position["turn"];
@@ -47,6 +47,15 @@ export function post<T>(path: string, body: object = {}): Promise<T> {
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),
   });
+}
+
+/** A game record, as it is, to keep. */
+export function bring(record: Blob): Promise<Kept> {
+  return request<Kept>("kept", { method: "POST", body: record, headers: { "Content-Type": "application/octet-stream" } });
+}
+
+export async function remove(path: string): Promise<void> {
+  await answer(path, { method: "DELETE" });
 }
 
 /** Hears the events of a stream until it ends; aborting it ends the work behind it, too. */

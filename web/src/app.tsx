@@ -10,6 +10,7 @@ import { PositionPage } from "./pages/position";
 import { ReviewPage } from "./pages/review";
 import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
+import { YoursPage } from "./pages/yours";
 import { link, type Route, route } from "./router";
 import { useStore } from "./store";
 import { SettingsMenu } from "./ui/settings";
@@ -24,8 +25,9 @@ const PAGES: [string, string][] = [
 export function App() {
   const here = useStore(route);
   const section = here.parts[0] ?? "runs";
+  const entry = { yours: "games", review: "games" }[section] ?? section;
   useEffect(() => {
-    const name = here.parts[1] ?? PAGES.find(([id]) => id === section)?.[1] ?? "Keisei";
+    const name = here.parts[1] ?? PAGES.find(([id]) => id === entry)?.[1] ?? "Keisei";
     document.title = `${name} · Keisei`;
     document.querySelector("main")?.focus({ preventScroll: true });
     scrollTo(0, 0);
@@ -43,7 +45,7 @@ export function App() {
         </a>
         <nav aria-label="Pages">
           {PAGES.map(([id, text]) => (
-            <a key={id} href={link([id])} aria-current={section === id ? "page" : undefined}>
+            <a key={id} href={link([id])} aria-current={entry === id ? "page" : undefined}>
               {text}
             </a>
           ))}
@@ -64,6 +66,7 @@ function Page({ here: { parts, query } }: { here: Route }) {
     return <GamePage key={`${first}/${second}`} run={first} id={second} query={query} />;
   }
   if (section === "games") return <GamesPage query={query} />;
+  if (section === "yours") return <YoursPage query={query} />;
   if (section === "play") return first ? <PlayingPage key={first} id={first} /> : <PlayPage query={query} />;
   if (section === "review" && first) return <ReviewPage key={first} id={Number(first)} query={query} />;
   if (section === "position") return <PositionPage query={query} />;

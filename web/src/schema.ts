@@ -141,6 +141,26 @@ export interface KeptGame {
   moves: Array<MoveText>;
 }
 
+/** Some of the kept games, newest first; `problem` is why they are not kept for good. */
+export interface KeptList {
+  total: number;
+  games: Array<KeptRow>;
+  problem: string | null;
+}
+
+/** A kept game in the list; `side` is the human's, `reason` how it ended, if it did. */
+export interface KeptRow {
+  id: number;
+  kind: "played" | "imported" | "recorded";
+  time: number;
+  black: string;
+  white: string;
+  side: "black" | "white" | null;
+  winner: "black" | "white" | null;
+  reason: string | null;
+  length: number;
+}
+
 /** The ratings of `keisei ladder`, strongest first, or why they cannot be read. */
 export interface Ladder {
   players: Array<LadderPlayer>;

@@ -17,6 +17,7 @@ PAGES = {
     "run": "#/runs/first",
     "world": "#/runs/hunt",
     "games": "#/games?run=first",
+    "yours": "#/yours",
     "game": "#/games/first/1?ply=12",
     "play": "#/play",
     "position": "#/position",

@@ -1,16 +1,22 @@
 """From a game to a lesson: review, as a reader sees it."""
 
+from pathlib import Path
+
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from keisei.shogi.records import read_record
+from tests.web.browser.test_pictures import STILL
 from tests.web.browser.test_play import square, start
 
+RECORD = Path(__file__).parents[1] / "records" / "1711.ki2"  # a game of 107 moves, a bishop down
 # Black could mate at once, and does not.
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
 
 
 def serious(page):
     """What axe finds that hinders readers with other eyes and hands."""
+    page.wait_for_function(STILL)  # colours that change are of neither kind
     violations = Axe().run(page).response["violations"]
     return [
         (one["id"], [node["html"][:200] for node in one["nodes"][:3]])
@@ -28,6 +34,7 @@ def lose(page, address):
     """Play a game with a blunder, by clicks, and resign."""
     page.goto(f"{address}/#/play?run=first")
     start(page, MATE_IN_ONE)
+    expect(page.get_by_role("status").filter(has_text="Your move")).to_be_visible()
     square(page, "5i").click()
     square(page, "5h").click()
     expect(page.locator("ol.moves li")).to_have_count(2)
@@ -63,3 +70,75 @@ def test_a_recorded_game_is_reviewed_by_one_click_and_no_longer_than_one_looks(o
         page.get_by_role("link", name="Runs", exact=True).click()
     page.go_back()
     reviewed(page)
+
+
+def drop(page, name, data):
+    """Drop a file onto the page."""
+    page.evaluate(
+        """([name, bytes]) => {
+          const dataTransfer = new DataTransfer();
+          dataTransfer.items.add(new File([new Uint8Array(bytes)], name));
+          for (const type of ["dragover", "drop"]) {
+            const how = { dataTransfer, bubbles: true, cancelable: true };
+            document.body.dispatchEvent(new DragEvent(type, how));
+          }
+        }""",
+        [name, list(data)],
+    )
+
+
+def test_a_real_record_is_dropped_and_reviewed(open_page, serve, tmp_path):
+    page = open_page(f"{serve(tmp_path)}/#/yours")
+    expect(page.get_by_role("heading", name="No games yet")).to_be_visible()
+    drop(page, RECORD.name, RECORD.read_bytes())
+    expect(page.get_by_role("heading").filter(has_text="大橋宗銀")).to_be_visible()
+    expect(page.locator("ol.moves li")).to_have_count(107)
+    expect(page.locator("ol.moves .loss").first).to_be_visible()  # marks come while one looks
+
+
+def test_a_pasted_record_with_markup_in_its_names_is_shown_as_it_is(open_page, serve, tmp_path):
+    page = open_page(f"{serve(tmp_path)}/#/yours")
+    kif = "先手：<img src=x onerror=alert(1)>\n   1 ７六歩(77)\n   2 ３四歩(33)\n"
+    page.get_by_role("textbox", name="Review a game").fill(kif)
+    page.get_by_role("button", name="Review").click()
+    expect(page.get_by_role("heading").first).to_contain_text("<img src=x onerror=alert(1)>")
+    reviewed(page)
+    page.get_by_role("link", name="Your games").click()
+    expect(page.get_by_role("cell").filter(has_text="onerror")).to_be_visible()
+    assert page.locator("td img").count() == 0
+
+
+def test_records_that_cannot_be_read_are_refused_in_one_sentence(open_page, serve, tmp_path):
+    page = open_page(f"{serve(tmp_path)}/#/yours", expected=["400", "413"])
+    told = page.get_by_role("form", name="Bring a game").get_by_role("alert")
+    drop(page, "big.kif", bytes(300_000))
+    expect(told).to_contain_text("300,000 bytes; a game record may have at most 262,144")
+    drop(page, "picture.png", b"\x89PNG\xff\xfe")
+    expect(told).to_contain_text("This is not a game record in KIF, KI2, CSA, USI or SFEN.")
+    drop(page, "game.usi", b"position startpos moves 7g7e")
+    expect(told).to_contain_text("7g7e")
+
+
+def test_your_games_are_searched_downloaded_and_deleted_also_on_a_phone(open_page, serve, tmp_path):
+    page = open_page(
+        f"{serve(tmp_path)}/#/yours", viewport={"width": 375, "height": 720}, accept_downloads=True
+    )
+    drop(page, RECORD.name, RECORD.read_bytes())
+    expect(page.locator("ol.moves li")).to_have_count(107)
+    page.get_by_role("link", name="Your games").click()
+    row = page.locator("table.games tbody tr")
+    expect(row).to_have_count(1)
+    expect(row.get_by_text("White wins, resignation")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    assert serious(page) == []
+    with page.expect_download() as download:
+        page.get_by_role("link", name="KIF of game 1").click()
+    download.value.save_as(tmp_path / "game.kif")
+    assert len(read_record(tmp_path / "game.kif").moves) == 107
+    page.get_by_role("searchbox", name="Search").fill("nobody")
+    expect(page.get_by_role("heading", name="No such games")).to_be_visible()
+    page.get_by_role("searchbox", name="Search").fill("印達")
+    page.get_by_role("button", name="Delete game 1").click()
+    assert serious(page) == []
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="No such games")).to_be_visible()

@@ -5,7 +5,21 @@ import { useFetch } from "../loading";
 import { go, link, replace } from "../router";
 import { Button, Empty, Waiting } from "../ui/parts";
 
-const PAGE = 50;
+export const PAGE = 50;
+
+/** From the games of runs to your own, and back. */
+export function GamesTabs({ here }: { here: "games" | "yours" }) {
+  return (
+    <nav class="tabs" aria-label="Whose games">
+      <a href={link(["games"])} aria-current={here === "games" ? "page" : undefined}>
+        Games of runs
+      </a>
+      <a href={link(["yours"])} aria-current={here === "yours" ? "page" : undefined}>
+        Your games
+      </a>
+    </nav>
+  );
+}
 
 export function GamesPage({ query }: { query: URLSearchParams }) {
   const runs = useFetch<RunList>("runs");
@@ -22,7 +36,10 @@ export function GamesPage({ query }: { query: URLSearchParams }) {
   if (run === null) {
     return (
       <>
-        <h1>Games</h1>
+        <header class="page-head">
+          <h1>Games</h1>
+          <GamesTabs here="games" />
+        </header>
         <Empty title="No games yet">
           <p>Games appear when a run of Shogi has played some.</p>
           <pre>keisei train</pre>
@@ -48,6 +65,7 @@ function GamesOf({ run, runs, query }: { run: string; runs: string[]; query: URL
     <>
       <header class="page-head">
         <h1>Games</h1>
+        <GamesTabs here="games" />
         <form class="filters" aria-label="Which games" onSubmit={(event) => event.preventDefault()}>
           <Select
             label="Run"
@@ -115,12 +133,12 @@ function GameTable({ run, games }: { run: string; games: GameRow[] }) {
                   {game.has_record ? <a href={address}>{game.id}</a> : game.id}
                   <small>{game.kind}</small>
                 </th>
-                <td class={game.winner === "black" ? "won" : undefined}>{game.black}</td>
-                <td class={game.winner === "white" ? "won" : undefined}>{game.white}</td>
-                <td>{resultOf(game)}</td>
-                <td class="number">{count(game.length)}</td>
-                <td class="number">{short(game.step)}</td>
-                <td class="number muted">{ago(game.time)}</td>
+                <td class={game.winner === "black" ? "won" : undefined} data-label="☗">{game.black}</td>
+                <td class={game.winner === "white" ? "won" : undefined} data-label="☖">{game.white}</td>
+                <td class="result">{resultOf(game)}</td>
+                <td class="number" data-label="moves">{count(game.length)}</td>
+                <td class="number" data-label="step">{short(game.step)}</td>
+                <td class="number muted" data-label="played">{ago(game.time)}</td>
               </tr>
             );
           })}
@@ -135,7 +153,7 @@ export function resultOf({ winner, reason }: { winner: string | null; reason: st
   return `${who}, ${reason}`;
 }
 
-function Pager({ total, offset, onChange }: { total: number; offset: number; onChange: (offset: number) => void }) {
+export function Pager({ total, offset, onChange }: { total: number; offset: number; onChange: (offset: number) => void }) {
   if (total <= PAGE) return <p class="hint">{count(total)} {total === 1 ? "game" : "games"}</p>;
   return (
     <div class="pager">
@@ -159,7 +177,7 @@ interface SelectProps {
   onChange: (value: string) => void;
 }
 
-function Select({ label, value, options, onChange }: SelectProps) {
+export function Select({ label, value, options, onChange }: SelectProps) {
   return (
     <label class="inline">
       <span>{label}</span>

@@ -14,6 +14,7 @@ import { Button, Progress, sentence, Waiting } from "../ui/parts";
 import { ReplayControls, useReplayKeys } from "../ui/replay";
 import { CopyLink } from "../ui/share";
 import { resultOf } from "./games";
+import { playerOf } from "./yours";
 import { chance, type Review, useReview, worstOf } from "./use_review";
 
 export function ReviewPage({ id, query }: { id: number; query: URLSearchParams }) {
@@ -42,6 +43,10 @@ function Reviewing({ game, start }: { game: KeptGame; start: number }) {
   const losses = useMemo(() => review.judged.slice(1).map(({ loss }) => loss), [review.judged]);
   const record = (format: string) => `api/${path("kept", game.id, "record")}?format=${format}`;
   return (
+    <>
+    <p class="crumb">
+      <a href={link(["yours"])}>Your games</a>
+    </p>
     <div class="game-layout">
       <div class="board-column">
         <Board
@@ -54,8 +59,8 @@ function Reviewing({ game, start }: { game: KeptGame; start: number }) {
       </div>
       <aside class="card side">
         <h1 class="players">
-          <span class={game.winner === "black" ? "won" : undefined}>☗ {nameOf(game, "black")}</span>
-          <span class={game.winner === "white" ? "won" : undefined}>☖ {nameOf(game, "white")}</span>
+          <span class={game.winner === "black" ? "won" : undefined}>☗ {playerOf(game, "black")}</span>
+          <span class={game.winner === "white" ? "won" : undefined}>☖ {playerOf(game, "white")}</span>
         </h1>
         <p class="muted">
           {game.reason === null ? "Not finished" : resultOf({ winner: game.winner, reason: game.reason })} after{" "}
@@ -83,11 +88,8 @@ function Reviewing({ game, start }: { game: KeptGame; start: number }) {
         </div>
       </aside>
     </div>
+    </>
   );
-}
-
-export function nameOf(game: KeptGame, side: Side): string {
-  return side === game.side ? "You" : game[side] || (side === "black" ? "Black" : "White");
 }
 
 /** The best line, and what was played instead. */
