@@ -82,6 +82,16 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
         raise CheckpointError(f"checkpoint {path} could not be written: {problem}") from error
 
 
+def check_storable(state: dict[str, Any], name: str) -> None:
+    """Refuse what a checkpoint cannot hold; `name` is what it is called."""
+    try:
+        _encode(state, name)
+    except TypeError as error:
+        raise CheckpointError(
+            f"{error}; it may hold tensors, NumPy arrays, numbers, text, lists and dicts"
+        ) from error
+
+
 def load_checkpoint(path: Path, limit: int | None = None) -> dict[str, Any]:
     """Read what `save_checkpoint` wrote, after checking that not one byte of it has changed.
 

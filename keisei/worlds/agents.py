@@ -9,11 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.errors import KeiseiError
-from keisei.worlds.config import WorldRunConfig
+from keisei.worlds.algorithm import Algorithm
+from keisei.worlds.config import LearnerSettings, WorldRunConfig
 from keisei.worlds.double_dqn import DoubleDQN
-from keisei.worlds.models import Ints, Learner, Model, RandomModel
+from keisei.worlds.models import Ints, Learner, RandomModel
+from keisei.worlds.own_code import load_own
 from keisei.worlds.ppo import PPO
 from keisei.worlds.registry import AnyWorld
+
+ALGORITHMS: dict[str, type[Algorithm]] = {"double_dqn": DoubleDQN, "ppo": PPO}
+REPLAY_RATIO = 0.01  # of models that do not say theirs
 
 
 @dataclass
@@ -21,11 +26,17 @@ class Agent:
     """The agent number `index` of a world; `model` decides, and remembers in `model.memory`."""
 
     index: int
-    model: Model
+    model: Any  # a `Model`, or any object with what `check_model` asks for
+    owed: float = 0.0  # training steps, of a model that is not a `Learner`
 
     @property
     def name(self) -> str:
         return f"agent_{self.index}"
+
+    @property
+    def learns(self) -> bool:
+        """Is its model to be trained?"""
+        return getattr(self.model, "learns", True)
 
     def pov(self, world: AnyWorld) -> npt.NDArray[Any]:
         """What it sees in each copy."""
@@ -33,7 +44,14 @@ class Agent:
 
     def get_action(self, state: npt.NDArray[Any]) -> Ints:
         """What it does about it."""
-        return self.model.act(state)
+        act = getattr(self.model, "act", None) or self.model.take_action
+        actions = np.asarray(act(state), np.int64)
+        if actions.shape != (len(state),):
+            raise KeiseiError(
+                f"{self.name}: {type(self.model).__name__} gave actions of the shape "
+                f"{actions.shape}; it must give one for each copy: ({len(state)},)"
+            )
+        return actions
 
     def act(self, world: AnyWorld, action: Ints) -> None:
         """Do it; the world keeps the rewards until the turn is over."""
@@ -41,7 +59,33 @@ class Agent:
 
     def add_memory(self, state: Any, action: Any, reward: Any, done: Any) -> None:
         """Remember a turn, in its own memory."""
-        self.model.remember(state, action, reward, done)
+        if not self.learns:
+            return
+        remember = getattr(self.model, "remember", None) or self.model.memory.add
+        remember(state, action, reward, done)
+        if not isinstance(self.model, Learner):  # which counts for itself
+            self.owed += len(action) * getattr(self.model, "replay_ratio", REPLAY_RATIO)
+
+    def start_epoch(self, epoch: int) -> None:
+        """Tell the model that an epoch begins, if it wants to know."""
+        getattr(self.model, "start_epoch_action", _ignore)(epoch)
+
+    def end_epoch(self, epoch: int) -> None:
+        """Tell the model that an epoch is over, if it wants to know."""
+        getattr(self.model, "end_epoch_action", _ignore)(epoch)
+
+    def train_due(self) -> float | None:
+        """Take the training steps that are owed, one after another; their mean loss."""
+        steps = int(self.owed + 1e-9)
+        self.owed -= steps
+        losses = [self.model.train_step() for _ in range(steps)]
+        known = [float(loss) for loss in losses if loss is not None]
+        return float(np.mean(known)) if known else None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a run must keep of its model."""
+        state: dict[str, Any] = getattr(self.model, "state_dict", dict)()
+        return state
 
 
 def make_agents(config: WorldRunConfig, world: AnyWorld) -> list[Agent]:
@@ -50,16 +94,28 @@ def make_agents(config: WorldRunConfig, world: AnyWorld) -> list[Agent]:
         raise KeiseiError(
             f"agents: {len(config.agents)} are named, but {world.name} has {world.num_agents}"
         )
-    kinds = [config.agents[i % len(config.agents)] for i in range(world.num_agents)]
-    return [Agent(i, _make_model(kind, i, config, world)) for i, kind in enumerate(kinds)]
+    return [Agent(i, _make_model(i, config, world)) for i in range(world.num_agents)]
 
 
-def _make_model(kind: str, index: int, config: WorldRunConfig, world: AnyWorld) -> Model:
+def _make_model(index: int, config: WorldRunConfig, world: AnyWorld) -> Any:
+    kind, settings = config.agent(index)
     seed = int(np.random.SeedSequence([config.seed, index + 1]).generate_state(1)[0])
     view, actions = world.views[index], world.num_actions[index]
     if kind == "random":
         return RandomModel(actions, world.copies, seed)
-    turns = config.parallel.train_interval * world.max_turns
-    if kind == "ppo":
-        return Learner(PPO(view, actions, config.ppo), world.copies, seed, turns)
-    return Learner(DoubleDQN(view, actions, config.double_dqn), world.copies, seed, turns)
+    if isinstance(settings, LearnerSettings):
+        algorithm = ALGORITHMS[kind](view, actions, settings)
+        turns = config.parallel.train_interval * world.max_turns
+        return Learner(algorithm, world.copies, seed, turns)
+    make = load_own(kind, "model", "my_module:Mine")
+    try:
+        return make(view=view, num_actions=actions, copies=world.copies, seed=seed, **settings)
+    except Exception as error:  # the user's code: it may raise anything
+        reason = f"{type(error).__name__}: {error}"
+        raise KeiseiError(
+            f"agent {index}: {kind} cannot be made with the settings {settings}: {reason}"
+        ) from error
+
+
+def _ignore(epoch: int) -> None:
+    pass

@@ -38,7 +38,7 @@ class Algorithm:
 
     def __init__(self, view: View, num_actions: int, settings: LearnerSettings) -> None:
         self.view, self.num_actions, self.settings = view, num_actions, settings
-        self.adam = Adam(settings.learning_rate, settings.max_grad_norm)
+        self.adam = Adam(settings.learning_rate, settings.max_grad_norm, settings.adam_eps)
         self.sizes = [view.inputs, *settings.hidden, self.outputs]
         layers = range(len(self.sizes) - 1)
         self.weights = [f"{kind}{layer}" for layer in layers for kind in "wb"]
@@ -50,7 +50,7 @@ class Algorithm:
 
     def new_state(self, generator: torch.Generator) -> State:
         """The state of one new agent."""
-        weights = new_mlp(self.sizes, generator)
+        weights = new_mlp(self.sizes, generator, self.settings.last_layer_scale)
         return {**weights, **self.adam.new_state(weights)}
 
     def memory_turns(self, copies: int, turns_per_training: int) -> int:

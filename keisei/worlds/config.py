@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, Optional
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from keisei.processes.machine import cores
 from keisei.settings import (
@@ -22,8 +22,7 @@ from keisei.settings import (
     setting_names,
 )
 
-AgentKind = Literal["double_dqn", "ppo", "random"]
-_LEARNERS: list[AgentKind] = ["double_dqn"]
+KINDS = ("double_dqn", "ppo", "random")  # of agents; all others are code: MODULE:CLASS
 
 
 class LearnerSettings(Section):
@@ -32,7 +31,13 @@ class LearnerSettings(Section):
     hidden: list[int] = Field(
         default_factory=lambda: [256, 128], description="Sizes of the network's hidden layers."
     )
+    last_layer_scale: float = Field(
+        0.1, ge=0, description="Size of what an untrained network says: 1 is that of its inputs."
+    )
     learning_rate: float = Field(5e-4, gt=0, le=1, description="Learning rate of Adam.")
+    adam_eps: float = Field(
+        1e-8, gt=0, description="Adam's eps: much smaller gradients move the weights less."
+    )
     gamma: float = Field(0.95, ge=0, le=1, description="Discount per turn.")
     batch_size: int = Field(64, ge=1, description="Experiences per training step.")
     replay_ratio: float = Field(
@@ -55,7 +60,10 @@ class DoubleDQNSettings(LearnerSettings):
         50, ge=1, description="Epochs over which it falls from start to end (linear)."
     )
     target_step: float = Field(
-        0.01, gt=0, le=1, description="How far the target network follows at each training step."
+        0.01, gt=0, le=1, description="How far the target network follows at each update; 1: whole."
+    )
+    target_interval: int = Field(
+        1, ge=1, description="Training steps between updates of the target network."
     )
 
 
@@ -128,10 +136,12 @@ class WorldRunConfig(Section):
         description="simultaneous: all see the same world, then act in order. sequential: each "
         "sees what the one before did, which cannot be batched over agents.",
     )
-    agents: list[AgentKind] = Field(
-        _LEARNERS,
+    agents: list[Any] = Field(
+        ["double_dqn"],
         min_length=1,
-        description="The kind of each agent; a list shorter than their number is repeated.",
+        description="The kind of each agent: double_dqn, ppo, random or your own MODULE:CLASS, or "
+        "with settings of its own {kind: ppo, gamma: 0.9}; a list shorter than their number is "
+        "repeated.",
     )
     double_dqn: DoubleDQNSettings = Field(
         default_factory=DoubleDQNSettings, description="Settings of double DQN agents."
@@ -143,6 +153,40 @@ class WorldRunConfig(Section):
     checkpoint_interval: int = Field(50, ge=1, description="Epochs between checkpoints.")
     keep_checkpoints: int = Field(3, ge=1, description="How many checkpoints to keep.")
     runs_dir: str = Field("runs", description="The folder with all runs.")
+
+    @model_validator(mode="after")
+    def _agents_can_be_made(self) -> WorldRunConfig:
+        for number in range(len(self.agents)):
+            self.agent(number)
+        return self
+
+    def agent(self, number: int) -> tuple[str, LearnerSettings | dict[str, Any]]:
+        """The kind of an agent, and its settings: those of its kind, changed by its own.
+
+        >>> settings = WorldRunConfig(agents=["ppo", {"kind": "ppo", "gamma": 0.5}])
+        >>> [settings.agent(number)[1].gamma for number in range(3)]
+        [0.95, 0.5, 0.95]
+        """
+        place = number % len(self.agents)
+        said = self.agents[place]
+        own = dict(said) if isinstance(said, dict) else {"kind": said}
+        kind = own.pop("kind", None)
+        if kind == "random" and own:
+            raise ValueError(f"agents.{place}: a random agent has no settings, not {own}")
+        if kind == "random" or (isinstance(kind, str) and ":" in kind):
+            return kind, own
+        if kind not in KINDS:
+            raise ValueError(
+                f"agents.{place}: the kind of an agent is {', '.join(KINDS)} or MODULE:CLASS, "
+                f"not {kind!r}"
+            )
+        general: LearnerSettings = getattr(self, kind)
+        try:
+            return kind, type(general).model_validate(general.model_dump() | own)
+        except ValidationError as error:
+            names = setting_names(type(general), f"{kind}.")
+            lines = [f"agents.{place}.{explain(e, names)}" for e in error.errors()]
+            raise ValueError("; ".join(lines)) from None
 
 
 def load_world_config(

@@ -66,5 +66,7 @@ class DoubleDQN(Algorithm):
         return smooth_l1_loss(taken, goal, reduction="none").mean(dim=1)
 
     def after_step(self, state: State) -> None:
+        due = state["steps"] % self.settings.target_interval == 0
+        step = self.settings.target_step * due.view(-1, 1, 1)
         for name in self.weights:
-            state[f"target.{name}"].lerp_(state[name], self.settings.target_step)
+            state[f"target.{name}"].lerp_(state[name], step)

@@ -13,7 +13,7 @@ from keisei.errors import KeiseiError
 from keisei.runs.trace import Trace
 from keisei.worlds.agents import Agent
 from keisei.worlds.config import WorldRunConfig
-from keisei.worlds.models import Ints, Learner
+from keisei.worlds.models import Ints, Learner, check_model
 from keisei.worlds.registry import AnyWorld
 from keisei.worlds.stack import assign, clone
 
@@ -48,6 +48,8 @@ class Environment:
     ) -> None:
         if len(agents) != world.num_agents:
             raise KeiseiError(f"{world.name} has {world.num_agents} agents, not {len(agents)}")
+        for agent in agents:
+            check_model(agent.model, agent.name)
         self.world, self.agents, self.config = world, list(agents), config
         self.trace = trace or Trace(None)
         self.turn = 0
@@ -66,8 +68,13 @@ class Environment:
 
     @property
     def learners(self) -> list[tuple[Agent, Learner]]:
-        """The agents that learn, with their models."""
+        """The agents whose networks can be stacked, with their models."""
         return [(a, a.model) for a in self.agents if isinstance(a.model, Learner)]
+
+    @property
+    def own_learners(self) -> list[Agent]:
+        """The agents that learn in a way of their own: by their model's `train_step`."""
+        return [a for a in self.agents if a.learns and not isinstance(a.model, Learner)]
 
     # -- a turn --------------------------------------------------------------------------------
 
@@ -128,18 +135,19 @@ class Environment:
     def collect_epoch(self) -> None:
         """One episode in every copy."""
         for agent in self.agents:
-            agent.model.start_epoch_action(self.epoch)
+            agent.start_epoch(self.epoch)
         self.world.reset()
         self.returns[:] = 0
         for _ in range(self.world.max_turns):
             self.next_turn()
         for agent in self.agents:
-            agent.model.end_epoch_action(self.epoch)
+            agent.end_epoch(self.epoch)
         self.epoch += 1
 
     def train(self) -> None:
         """Let each learner take the training steps it is owed, one learner after another."""
         self.finish()
+        self._train_own()
         with self.trace.span("train", "learner"):
             for agent, learner in self.learners:
                 batches = learner.draw_due()
@@ -149,6 +157,13 @@ class Environment:
                 trained = learner.algorithm.learn(learner.state, one)
                 learner.note(int(trained.failed[0]))
                 self.losses[agent.index] = float(trained.losses[0])
+
+    def _train_own(self) -> None:
+        for agent in self.own_learners:
+            with self.trace.span(f"train {agent.name}", "learner"):
+                loss = agent.train_due()
+            if loss is not None:
+                self.losses[agent.index] = loss
 
     def finish(self) -> None:
         """Let the weights of the training that is done be those that act.
@@ -171,7 +186,8 @@ class Environment:
         """Everything that the next epoch depends on."""
         return {
             "world": self.world.state_dict(),
-            "models": [agent.model.state_dict() for agent in self.agents],
+            "models": [agent.state_dict() for agent in self.agents],
+            "owed": [agent.owed for agent in self.agents],
             "epoch": self.epoch,
             "turn": self.turn,
             "losses": dict(self.losses),
@@ -186,8 +202,11 @@ class Environment:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()`."""
         self.world.load_state_dict(state["world"])
-        for agent, model_state in zip(self.agents, state["models"], strict=True):
-            agent.model.load_state_dict(model_state)
+        owed = state.get("owed", [0.0] * len(self.agents))  # runs of old have none
+        for agent, model_state, steps in zip(self.agents, state["models"], owed, strict=True):
+            if hasattr(agent.model, "load_state_dict"):
+                agent.model.load_state_dict(model_state)
+            agent.owed = float(steps)
         self.epoch, self.turn = int(state["epoch"]), int(state["turn"])
         self.losses = dict(state["losses"])
         self.failed_trainings = int(state["failed_trainings"])

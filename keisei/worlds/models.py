@@ -26,8 +26,9 @@ log = logging.getLogger(__name__)
 
 
 class Model:
-    """The least that a model is; learners add a memory and training."""
+    """The base of the models here; others may be any object with what `check_model` asks for."""
 
+    learns = True  # is it to be trained?
     memory: Buffer | None = None
 
     def start_epoch_action(self, epoch: int) -> None:
@@ -42,6 +43,8 @@ class Model:
 
     def remember(self, state: Any, action: Any, reward: Any, done: Any) -> None:
         """Keep a turn, if there is a memory."""
+        if self.memory is not None:
+            self.memory.add(state, action, reward, done)
 
     def train_step(self) -> float | None:
         """One training step; the loss, or None if there is nothing to learn (yet)."""
@@ -55,12 +58,38 @@ class Model:
         """Go on from a `state_dict()`."""
 
 
+def check_model(model: object, name: str) -> None:
+    """Refuse a model that could not act, or that would never learn or be kept.
+
+    What a subclass of `Model` inherits from it does nothing, so it does not count.
+    """
+
+    def has(method: str) -> bool:
+        found = getattr(model, method, None)
+        return callable(found) and getattr(found, "__func__", None) is not getattr(Model, method, 0)
+
+    missing = [] if has("act") or has("take_action") else ["act(observations) -> actions"]
+    if getattr(model, "learns", True):
+        if not (has("remember") or hasattr(getattr(model, "memory", None), "add")):
+            missing.append("memory with add(state, action, reward, done), or remember(...)")
+        if not has("train_step"):
+            missing.append("train_step() -> loss")
+        missing += [m for m in ("state_dict", "load_state_dict") if not has(m)]
+    if missing:
+        raise KeiseiError(
+            f"{name}: {type(model).__name__} cannot be trained: it lacks {'; '.join(missing)} "
+            "(set `learns = False` in a model that only acts)"
+        )
+
+
 class RandomModel(Model):
     """Every action is as likely as any other.
 
     >>> RandomModel(num_actions=4, copies=3, seed=1).act(np.zeros((3, 81))).shape
     (3,)
     """
+
+    learns = False
 
     def __init__(self, num_actions: int, copies: int, seed: int) -> None:
         self.num_actions = num_actions
@@ -73,7 +102,7 @@ class RandomModel(Model):
         return {"streams": self.streams.state.copy()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        if "state" in state:
+        if set(state) != {"streams"}:
             raise ValueError(
                 "agents that have learned would become random ones and forget it all; start a new "
                 "run for that"
@@ -88,6 +117,8 @@ class ScriptedModel(Model):
     >>> north.act(np.zeros((3, 81))).tolist()
     [0, 0, 0]
     """
+
+    learns = False
 
     def __init__(self, script: Callable[[npt.NDArray[Any]], Ints]) -> None:
         self._script = script
@@ -104,6 +135,8 @@ class HumanModel(Model):
     >>> person.act(np.zeros((1, 81))).tolist()  # x means nothing, so it waits for the next
     [0]
     """
+
+    learns = False
 
     def __init__(self, keys: Mapping[str, int], read_key: Callable[[], str]) -> None:
         self.keys = dict(keys)
@@ -212,11 +245,15 @@ class Learner(Model):
             "counts": [self.epoch, self.turns, self.owed, self.failures, self._trained],
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_policy(self, state: dict[str, Any]) -> None:
+        """Act as the model of a `state_dict()` would, in however many copies."""
         for name, tensor in self.state.items():  # in place: they may be rows of a stack
             if tensor.shape != state["state"][name].shape:
                 raise ValueError(f"{name} is {state['state'][name].shape}, not {tensor.shape}")
             tensor.copy_(state["state"][name])
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.load_policy(state)
         self.memory.load_buffer_snapshot(state["memory"])
         self.streams.state = state["streams"].copy()
         self.rng.bit_generator.state = state["rng"]

@@ -1,14 +1,9 @@
-"""A world of the user's own, by `MODULE:CLASS`; the module may lie in the current folder."""
+"""A world of the user's own, by `MODULE:CLASS`."""
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
-import traceback
-from types import ModuleType
-
 from keisei.errors import KeiseiError
+from keisei.worlds.own_code import load_own
 from keisei.worlds.world import World
 
 
@@ -18,61 +13,10 @@ def load_own_world(name: str) -> type[World]:
     >>> load_own_world("keisei.worlds.tag:Tag").name
     'tag'
     """
-    module_name, _, class_name = name.partition(":")
-    if not all(part.isidentifier() for part in (*module_name.split("."), class_name)):
-        raise KeiseiError(
-            f"{name!r} is not of the form MODULE:CLASS, such as mushroom:MushroomWorld"
-        )
-    if module_name.endswith(".py"):
-        right = f"{module_name.removesuffix('.py')}:{class_name}"
-        raise KeiseiError(f"{name!r} names a file, not a module; leave out .py: {right}")
-    module = _import(module_name)
-    if not hasattr(module, class_name):
-        worlds = [key for key, value in vars(module).items() if _is_own(value)]
-        raise KeiseiError(
-            f"there is no class {class_name} in {getattr(module, '__file__', None) or module}; "
-            f"its worlds: {', '.join(worlds) or 'none'}"
-        )
-    found = getattr(module, class_name)
+    found = load_own(name, "world", "mushroom:MushroomWorld", World)
     if not (isinstance(found, type) and issubclass(found, World)):
         raise KeiseiError(f"{name} is not a world: it must be a subclass of keisei.worlds.World")
     missing = [part for part in ("name", "entities", "actions") if not hasattr(found, part)]
     if missing:
         raise KeiseiError(f"the world {name} has no {', '.join(missing)}: its class must set them")
     return found
-
-
-def _is_own(value: object) -> bool:
-    return isinstance(value, type) and issubclass(value, World) and value is not World
-
-
-def _import(name: str) -> ModuleType:
-    """The module; the path of an installed command does not have the current folder."""
-    folder = os.getcwd()
-    if not {"", folder} & set(sys.path):
-        sys.path.insert(0, folder)  # and it stays: the module may import others later
-    importlib.invalidate_caches()  # the file may be newer than this process
-    try:
-        return importlib.import_module(name)
-    except (Exception, SystemExit) as error:  # the user's code: it may raise anything
-        missing = error.name if isinstance(error, ModuleNotFoundError) else None
-        if missing and f"{name}.".startswith(f"{missing}."):  # itself, or a package it is in
-            raise KeiseiError(
-                f"there is no module {name} in {folder}, and none is installed"
-            ) from None
-        raise KeiseiError(f"{name} cannot be imported: {_explain(error)}") from error
-
-
-def _explain(error: BaseException) -> str:
-    """Where a module failed, and why, in one line."""
-    kind = type(error).__name__
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{error.filename}, line {error.lineno}: {kind}: {error.msg}"
-    reason = f"{kind}: {' '.join(str(error).split())}"
-    frames = traceback.extract_tb(error.__traceback__)
-    modules = [frame.filename for frame in frames if frame.name == "<module>"]
-    if not modules:
-        return reason
-    # Of the file that was being imported: what it called may lie deep in a library.
-    line = [frame.lineno for frame in frames if frame.filename == modules[-1]][-1]
-    return f"{modules[-1]}, line {line}: {reason}"

@@ -149,6 +149,7 @@ class ParallelEnvironment(Environment):
     def train(self) -> None:
         """Start the training that is due; without `async_learning`, wait for it as well."""
         self.finish()
+        self._train_own()
         for number, team in enumerate(self.teams):
             batches = _whole([learner.draw_due() for learner in team.learners])
             if not batches:

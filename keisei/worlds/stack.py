@@ -17,8 +17,10 @@ import torch
 State = dict[str, torch.Tensor]
 
 
-def new_mlp(sizes: Sequence[int], generator: torch.Generator) -> State:
+def new_mlp(sizes: Sequence[int], generator: torch.Generator, last_scale: float = 1.0) -> State:
     """Weights of a plain network, of one agent: `w0` [1, in, out], `b0` [1, 1, out], and so on.
+
+    Each layer keeps the size of what goes through it; the last one's is `last_scale`.
 
     >>> weights = new_mlp([4, 3, 2], torch.Generator().manual_seed(1))
     >>> mlp(weights, torch.ones(1, 5, 4)).shape
@@ -26,7 +28,9 @@ def new_mlp(sizes: Sequence[int], generator: torch.Generator) -> State:
     """
     state = {}
     for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
-        bound = (6 / inputs) ** 0.5 if layer < len(sizes) - 2 else (3 / inputs) ** 0.5 / 10
+        # A ReLU, which the last layer does not have, halves the square of what it gets.
+        is_last = layer == len(sizes) - 2
+        bound = last_scale * (3 / inputs) ** 0.5 if is_last else (6 / inputs) ** 0.5
         uniform = torch.rand(1, inputs, outputs, generator=generator)
         state[f"w{layer}"] = (uniform * 2 - 1) * bound
         state[f"b{layer}"] = torch.zeros(1, 1, outputs)
@@ -72,9 +76,8 @@ class Adam:
 
     learning_rate: float
     max_grad_norm: float
+    eps: float = 1e-8
     betas: tuple[float, float] = (0.9, 0.999)
-    # As large as in Rainbow: gradients that are only rounding noise then move nothing.
-    eps: float = 1.5e-4
 
     def new_state(self, weights: State) -> State:
         """The moments, all zero."""

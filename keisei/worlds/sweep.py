@@ -109,7 +109,8 @@ def train_one(world: str, settings: Sequence[str], name: str) -> RunResult:
     if not folder.exists():
         start_world_training(world, None, settings, name, None, None)
     elif _epochs_of(folder) < config.epochs:
-        more = [f"epochs={config.epochs}", f"world={world}"]
+        code = [one for one in settings if one.partition("=")[0].strip() == "agents"]
+        more = [f"epochs={config.epochs}", f"world={world}", *code]
         start_world_training(None, None, more, None, str(folder), None)
     if _epochs_of(folder) < config.epochs:
         raise KeiseiError(f"the sweep was stopped in {name}; run the same command to continue")

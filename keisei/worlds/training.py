@@ -25,14 +25,14 @@ import yaml
 
 from keisei.errors import KeiseiError
 from keisei.processes.machine import keep_freed_memory
-from keisei.runs.checkpoint import CheckpointStore, step_of, understanding
+from keisei.runs.checkpoint import CheckpointStore, check_storable, step_of, understanding
 from keisei.runs.metrics import MetricsStore
 from keisei.runs.run import Run, is_training
 from keisei.runs.stopping import Stopper
 from keisei.runs.tensorboard import TensorBoardWriter
 from keisei.runs.trace import Trace, check_trace_file
 from keisei.settings import to_yaml
-from keisei.worlds.config import WorldRunConfig, load_world_config
+from keisei.worlds.config import KINDS, WorldRunConfig, load_world_config
 from keisei.worlds.curves import draw_returns
 from keisei.worlds.display import Lines, make_display
 from keisei.worlds.environment import EpochResult
@@ -168,6 +168,8 @@ def try_settings(config: WorldRunConfig) -> None:
     """Refuse what cannot be run, before there is a folder of it."""
     with build(config.model_copy(update={"copies": 1})) as environment:
         environment.world.reset()  # things that do not fit are seen only now
+        for agent in environment.own_learners:
+            check_storable(agent.state_dict(), f"{type(agent.model).__name__}.state_dict()")
 
 
 def start_world_training(
@@ -209,15 +211,21 @@ def open_run(name: str, overrides: Sequence[str] = ()) -> Run:
 
 
 def load_run_config(run: Run, overrides: Sequence[str] = (), trust: bool = False) -> WorldRunConfig:
-    """The settings of a run; a world that is code must be trusted, or named in the overrides.
+    """The settings of a run; code that they name must be trusted, or named in the overrides.
 
     A run may come from a stranger: a file must not be enough to have code imported.
     """
     config = load_world_config(None, run.config_path, overrides)
-    named = any(one.partition("=")[0].strip() == "world" for one in overrides)
-    if not (trust or named or config.world in WORLDS):
+    named = {one.partition("=")[0].strip() for one in overrides}
+    kinds = [config.agent(number)[0] for number in range(len(config.agents))]
+    code = {
+        "world": [] if config.world in WORLDS else [config.world],
+        "agents": [kind for kind in kinds if kind not in KINDS],
+    }
+    foreign = [f"{what} {names[0]}" for what, names in code.items() if names and what not in named]
+    if foreign and not trust:
         raise KeiseiError(
-            f"the run {run.name} names the world {config.world}, which is code from outside "
+            f"the run {run.name} names the {' and the '.join(foreign)}, which is code from outside "
             f"Keisei; if you trust it, add --trust: keisei worlds watch {run.name} --trust"
         )
     return config

@@ -14,11 +14,11 @@ from rich.text import Text
 from keisei.errors import KeiseiError
 from keisei.runs.checkpoint import CheckpointStore, understanding
 from keisei.runs.run import Run
-from keisei.worlds.config import WorldRunConfig
+from keisei.worlds.config import LearnerSettings, WorldRunConfig
 from keisei.worlds.drawing import colored_text, picture
 from keisei.worlds.environment import Environment
 from keisei.worlds.film import check_film, write_film
-from keisei.worlds.models import HumanModel, Learner
+from keisei.worlds.models import HumanModel, RandomModel
 from keisei.worlds.parallel_environment import build
 from keisei.worlds.registry import AnyWorld, make_world
 from keisei.worlds.training import load_run_config, open_run
@@ -60,21 +60,19 @@ def load_episode_of(
 def _take_over(environment: Environment, state: dict[str, Any]) -> None:
     """Let the agents act with the weights of a checkpoint."""
     for agent, saved in zip(environment.agents, state["models"], strict=True):
-        if isinstance(agent.model, Learner):
-            for part, tensor in agent.model.state.items():
-                tensor.copy_(saved["state"][part])
-            agent.model.epoch = int(state["epoch"])
+        if not isinstance(agent.model, RandomModel):
+            load = getattr(agent.model, "load_policy", None) or agent.model.load_state_dict
+            load(saved)
+        agent.start_epoch(int(state["epoch"]))
 
 
 def _check_size(config: WorldRunConfig, world: AnyWorld, checkpoint: Path) -> None:
     """Refuse settings of larger networks than the checkpoint can hold, before they are made."""
     weights = 0
     for index, view in enumerate(world.views):
-        kind = config.agents[index % len(config.agents)]
-        hidden = (config.ppo if kind == "ppo" else config.double_dqn).hidden
-        weights += (
-            0 if kind == "random" else sum(a * b for a, b in pairwise([view.inputs, *hidden]))
-        )
+        _, settings = config.agent(index)
+        if isinstance(settings, LearnerSettings):
+            weights += sum(a * b for a, b in pairwise([view.inputs, *settings.hidden]))
     if 4 * weights > checkpoint.stat().st_size:
         raise KeiseiError(f"the settings are of larger networks than {checkpoint} has")
 

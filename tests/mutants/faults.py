@@ -381,7 +381,7 @@ FAULTS = [
     Fault(
         "the target network never moves",
         DQN,
-        '            state[f"target.{name}"].lerp_(state[name], self.settings.target_step)',
+        '            state[f"target.{name}"].lerp_(state[name], step)',
         "            pass",
         "worlds/test_algorithms.py",
     ),

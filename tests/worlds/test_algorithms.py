@@ -8,7 +8,7 @@ from keisei.worlds.config import DoubleDQNSettings, PPOSettings
 from keisei.worlds.double_dqn import DoubleDQN
 from keisei.worlds.memory import Buffer
 from keisei.worlds.ppo import PPO, gae
-from keisei.worlds.stack import clone, leaves_of
+from keisei.worlds.stack import Adam, clone, leaves_of, mlp
 from keisei.worlds.view import View
 
 VIEW = View((1,), np.dtype(np.float32))
@@ -54,6 +54,41 @@ def test_the_slower_copy_follows_by_its_step(dqn):
     algorithm, state = dqn
     algorithm.after_step(state)
     assert state["target.w1"].tolist() == [[[30 - 0.25 * 29, 10 - 0.25 * 8]]]
+
+
+def test_the_slower_copy_waits_for_its_interval(dqn):
+    algorithm, state = dqn
+    algorithm.settings.target_interval = 3
+    before = state["target.w1"].tolist()
+    for steps in (1, 2):
+        state["steps"][:] = steps
+        algorithm.after_step(state)
+        assert state["target.w1"].tolist() == before
+    state["steps"][:] = 3
+    algorithm.after_step(state)
+    assert state["target.w1"].tolist() != before
+
+
+def test_an_untrained_network_says_as_little_as_its_last_layer_is_scaled():
+    said = []
+    for scale in (1, 0.01):
+        settings = DoubleDQNSettings(hidden=[64], last_layer_scale=scale)
+        state = DoubleDQN(VIEW, 2, settings).new_state(torch.Generator().manual_seed(1))
+        said.append(mlp(state, torch.ones(1, 1, 1)))
+    assert torch.allclose(said[0] * 0.01, said[1])
+
+
+def test_gradients_far_below_adams_eps_move_nothing(dqn):
+    algorithm, state = dqn
+    moved = []
+    for eps in (1e-8, 1e8):
+        new = clone(state)
+        leaves = leaves_of(new, algorithm.weights)
+        loss = algorithm.loss(leaves, new, batch_of(done=True))
+        Adam(learning_rate=0.1, max_grad_norm=10.0, eps=eps).step(new, loss, leaves)
+        moved.append((new["w1"] - state["w1"]).abs().max().item())
+    assert moved[0] == pytest.approx(0.1, rel=1e-3)
+    assert moved[1] < 1e-6
 
 
 def test_steps_that_are_no_numbers_change_nothing(dqn):
