@@ -57,14 +57,26 @@ class Agent:
         """Do it; the world keeps the rewards until the turn is over."""
         world.act(self.index, action)
 
-    def add_memory(self, state: Any, action: Any, reward: Any, done: Any) -> None:
+    def add_memory(self, state: Any, action: Any, reward: Any, done: Any, truncated: Any) -> None:
         """Remember a turn, in its own memory."""
         if not self.learns:
             return
         remember = getattr(self.model, "remember", None) or self.model.memory.add
-        remember(state, action, reward, done)
+        # To a model that knows no cuts, one is an end: nothing must be learned across it.
+        remember(state, action, reward, done if self._cut else done | truncated)
         if not isinstance(self.model, Learner):  # which counts for itself
             self.owed += len(action) * getattr(self.model, "replay_ratio", REPLAY_RATIO)
+
+    def cut_memory(self, state: Any, truncated: Any) -> None:
+        """Remember that the turn before was cut off by time, and what would have been seen next."""
+        if self.learns and self._cut:
+            self._cut(state, truncated)
+
+    @property
+    def _cut(self) -> Any:
+        """What to call at a cut: the model, else its memory, else nothing."""
+        memory = getattr(self.model, "memory", None)
+        return getattr(self.model, "cut", None) or getattr(memory, "cut", None)
 
     def start_epoch(self, epoch: int) -> None:
         """Tell the model that an epoch begins, if it wants to know."""

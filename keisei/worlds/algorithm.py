@@ -67,6 +67,10 @@ class Algorithm:
         """Actions [copies] and what to remember with them."""
         raise NotImplementedError
 
+    def extras_of(self, scores: npt.NDArray[np.float32]) -> dict[str, Any]:
+        """What to remember of a look that no action followed: that beyond a cut by time."""
+        return dict.fromkeys(self.extras, 0)
+
     def draw(self, memory: Buffer, steps: int, turns: int, rng: np.random.Generator) -> Arrays:
         """Minibatches [steps, batch, ...]; `turns` are new since the last time."""
         raise NotImplementedError

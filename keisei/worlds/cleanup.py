@@ -106,7 +106,7 @@ class Cleanup(World):
             near = self.positions[agent][cleaning, None] + self._around
             self.put("river", near, self.grid[0][near] == self.code["dirt"])
 
-    def end_turn(self) -> tuple[Floats, Bools]:
+    def end_turn(self) -> tuple[Floats, Bools, Bools]:
         share = self.settings.shared_reward
         if share:
             self.rewards += share * (self.rewards.mean(axis=0) - self.rewards)

@@ -92,7 +92,7 @@ class ParallelWorldsConfig(Section):
         description="If off, agents take turns in one thread, which is easy to debug (--debug).",
     )
     parallel_actions: bool = Field(
-        True, description="All networks answer in one stacked product (simultaneous turns only)."
+        True, description="All networks answer in one stacked product (not in sequential turns)."
     )
     parallel_training: bool = Field(
         True, description="Learners step together: a short calibration chooses how."
@@ -131,10 +131,11 @@ class WorldRunConfig(Section):
     seed: int = Field(1, ge=0, description="Seed of every random choice in the run.")
     copies: int = Field(128, ge=1, le=65_536, description="Copies of the world, side by side.")
     epochs: int = Field(200, ge=1, description="Episodes that each copy plays.")
-    turn_order: Literal["simultaneous", "sequential"] = Field(
+    turn_order: Literal["simultaneous", "sequential", "random"] = Field(
         "simultaneous",
-        description="simultaneous: all see the same world, then act in order. sequential: each "
-        "sees what the one before did, which cannot be batched over agents.",
+        description="simultaneous: all see the same world, then act, agent 0 first. random: the "
+        "same, in an order that is drawn for each turn and copy. sequential: agent 0 first, and "
+        "each sees what the one before did, which cannot be batched over agents.",
     )
     agents: list[Any] = Field(
         ["double_dqn"],

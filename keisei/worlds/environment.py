@@ -16,6 +16,7 @@ from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.models import Ints, Learner, check_model
 from keisei.worlds.registry import AnyWorld
 from keisei.worlds.stack import assign, clone
+from keisei.worlds.world import World
 
 Self = TypeVar("Self", bound="Environment")
 
@@ -83,22 +84,30 @@ class Environment:
         self.turn += 1
         world = self.world
         world.begin_turn()
-        if self.config.turn_order == "simultaneous":
+        if self.config.turn_order != "sequential":
             states = [agent.pov(world) for agent in self.agents]
             actions = [a.get_action(state) for a, state in zip(self.agents, states, strict=True)]
-            rewards, dones = world.step(np.stack(actions))
+            self._step(states, actions)
         else:
             states, actions = [], []
             for agent in self.agents:
                 states.append(agent.pov(world))
                 actions.append(agent.get_action(states[-1]))
                 agent.act(world, actions[-1])
-            rewards, dones = world.end_turn()
-        self._remember(states, actions, rewards, dones)
+            self._remember(states, actions, *world.end_turn())
 
     def next_turn(self) -> None:
         """A turn in the way of this environment."""
         self.take_turn()
+
+    def _step(self, states: Sequence[npt.NDArray[Any]], actions: Sequence[Ints]) -> None:
+        """Let all agents act on what all of them saw, in the order of the settings."""
+        if self.config.turn_order == "random":
+            assert isinstance(self.world, World)  # others are refused
+            answer = self.world.step(np.stack(actions), self.world.draw_order())
+        else:
+            answer = self.world.step(np.stack(actions))
+        self._remember(states, actions, *answer)
 
     def _remember(
         self,
@@ -106,14 +115,18 @@ class Environment:
         actions: Sequence[Ints],
         rewards: npt.NDArray[np.float32],
         dones: npt.NDArray[np.bool_],
+        truncated: npt.NDArray[np.bool_],
     ) -> None:
-        for agent, state, action, reward, done in zip(
-            self.agents, states, actions, rewards, dones, strict=True
-        ):
-            agent.add_memory(state, action, reward, done)
+        turn = zip(self.agents, states, actions, rewards, dones, truncated, strict=True)
+        for agent, *what in turn:
+            agent.add_memory(*what)
         self.returns += rewards.mean(axis=1, dtype=np.float64)
         if self.on_turn:
             self.on_turn()
+        if truncated.any():
+            beyond = self.world.after_cut()
+            for agent, state, cut in zip(self.agents, beyond, truncated, strict=True):
+                agent.cut_memory(state, cut)
 
     # -- an experiment -------------------------------------------------------------------------
 

@@ -23,6 +23,8 @@ from keisei.errors import KeiseiError
 
 Arrays = dict[str, npt.NDArray[Any]]
 
+NO_ACTION = -1  # of a row, or a copy in it, in which the agent did nothing: there is no such step
+
 
 class MemoryMisuse(KeiseiError):
     """A memory is used in a way that would spoil it; the message says what to do."""
@@ -33,7 +35,9 @@ class Buffer:
 
     Each `add` is one turn of all copies. A sample is a step and what was seen after it. It never
     crosses the ring's seam: the newest turn is not drawn, because what comes after it is not there
-    yet. And where an episode ended, `done` says that what follows is not its consequence.
+    yet. Where an episode ended, `done` says that what follows is not its consequence. Where it was
+    only cut off by time, `cut` keeps what the agent would have seen next: a row whose action is
+    `NO_ACTION`, which is never drawn, and is what comes after the step before it.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class Buffer:
             "action": np.zeros(steps, np.int64),
             "reward": np.zeros(steps, np.float32),
             "done": np.zeros(steps, np.bool_),
+            "truncated": np.zeros(steps, np.bool_),  # cut off by time, and not at an end
             **{name: np.zeros(steps, np.float32) for name in extras},
         }
         self.capacity, self.copies = turns, copies
@@ -62,15 +67,27 @@ class Buffer:
     def add(self, state: Any, action: Any, reward: Any, done: Any, **extras: Any) -> None:
         """Remember a turn: what was seen [copies, *shape], done and got in each copy."""
         self._check_writer()
-        self._write(state=state, action=action, reward=reward, done=done, **extras)
+        fields = {"state": state, "action": action, "reward": reward, "done": done}
+        self._write(**fields, truncated=False, **extras)
+
+    def cut(self, state: Any, truncated: Any, **extras: Any) -> None:
+        """The newest turn was the last before a cut in these copies [copies], with this after it.
+
+        In the other copies, `state` is what is seen there next as well.
+        """
+        self._check_writer()
+        self.arrays["truncated"][self.idx - 1] = truncated
+        fields = {"state": state, "action": NO_ACTION, "reward": 0, "done": False}
+        self._write(**fields, truncated=False, **extras)
 
     def sample(self, batch_size: int, rng: np.random.Generator) -> Arrays:
         """Steps drawn at random, each with `next_state`."""
-        if self.size < 2:
-            raise MemoryMisuse("nothing to sample: a memory must hold at least two turns")
-        oldest = self.idx - self.size
-        turn = (oldest + rng.integers(0, self.size - 1, batch_size)) % self.capacity
-        copy = rng.integers(0, self.copies, batch_size)
+        rows = np.arange(self.idx - self.size, self.idx - 1) % self.capacity  # oldest first
+        steps = np.flatnonzero(self.arrays["action"][rows] != NO_ACTION)
+        if len(steps) == 0:
+            raise MemoryMisuse("nothing to sample: a memory must hold a step and what follows it")
+        row, copy = np.divmod(steps[rng.integers(0, len(steps), batch_size)], self.copies)
+        turn = rows[row]
         batch = {name: array[turn, copy] for name, array in self.arrays.items()}
         batch["next_state"] = self.arrays["state"][(turn + 1) % self.capacity, copy]
         return batch
@@ -94,10 +111,12 @@ class Buffer:
         # Oldest first: where a ring of another size would begin, this one does not.
         order = (np.arange(size) + snapshot["idx"]) % max(size, 1)
         newest = order[size - kept :]
+        old = {"truncated": np.zeros((size, self.copies), np.bool_)}  # older ones lack it
         for name, array in self.arrays.items():
-            if array.shape[1:] != snapshot[name].shape[1:]:
-                raise ValueError(f"a memory of {array.shape} cannot hold {snapshot[name].shape}")
-            array[:kept] = snapshot[name][newest]
+            given = (old | snapshot)[name]
+            if array.shape[1:] != given.shape[1:]:
+                raise ValueError(f"a memory of {array.shape} cannot hold {given.shape}")
+            array[:kept] = given[newest]
         self.size, self.idx = kept, kept % self.capacity
 
     def __len__(self) -> int:
@@ -131,6 +150,10 @@ class ThreadSafeBuffer(Buffer):
     def add(self, state: Any, action: Any, reward: Any, done: Any, **extras: Any) -> None:
         with self._lock:
             super().add(state, action, reward, done, **extras)
+
+    def cut(self, state: Any, truncated: Any, **extras: Any) -> None:
+        with self._lock:
+            super().cut(state, truncated, **extras)
 
     def sample(self, batch_size: int, rng: np.random.Generator) -> Arrays:
         with self._lock:

@@ -42,9 +42,14 @@ class Model:
         raise NotImplementedError
 
     def remember(self, state: Any, action: Any, reward: Any, done: Any) -> None:
-        """Keep a turn, if there is a memory."""
+        """Keep a turn, if there is a memory; `done` is a true end, after which nothing counts."""
         if self.memory is not None:
             self.memory.add(state, action, reward, done)
+
+    def cut(self, state: Any, truncated: Any) -> None:
+        """The turn before was cut off by time in these copies; `state` would have been next."""
+        if self.memory is not None:
+            self.memory.cut(state, truncated)
 
     def train_step(self) -> float | None:
         """One training step; the loss, or None if there is nothing to learn (yet)."""
@@ -180,10 +185,13 @@ class Learner(Model):
         self.epoch = epoch
 
     def act(self, observations: npt.NDArray[Any]) -> Ints:
+        return self.choose(self._scores(observations))
+
+    def _scores(self, observations: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         with torch.inference_mode():
             inputs = torch.from_numpy(self.algorithm.view.encode(observations))[None]
-            scores = self.algorithm.scores(self.state, inputs)[0]
-        return self.choose(scores.numpy())
+            scores: npt.NDArray[np.float32] = self.algorithm.scores(self.state, inputs)[0].numpy()
+        return scores
 
     def choose(self, scores: npt.NDArray[np.float32]) -> Ints:
         """Actions from the network's outputs [copies, outputs], by the agent's own stream."""
@@ -204,6 +212,10 @@ class Learner(Model):
         self.turns = 1 if self._trained else self.turns + 1
         self._trained = False
         self.owed += self.copies * self.algorithm.settings.replay_ratio
+
+    def cut(self, state: Any, truncated: Any) -> None:
+        self.memory.cut(state, truncated, **self.algorithm.extras_of(self._scores(state)))
+        self.turns += 1
 
     def draw_due(self) -> Arrays | None:
         """The minibatches [steps, batch, ...] of all training steps that are owed."""

@@ -128,12 +128,11 @@ class ParallelEnvironment(Environment):
             agent.get_action(state) if action is None else action
             for agent, state, action in zip(self.agents, states, actions, strict=True)
         ]
-        rewards, dones = self.world.step(np.stack(decided))
-        self._remember(list(states), decided, rewards, dones)
+        self._step(list(states), decided)
 
     def next_turn(self) -> None:
         """A turn in the way that the settings ask for; in sequential order, nothing is batched."""
-        if self.parallel.parallel_actions and self.config.turn_order == "simultaneous":
+        if self.parallel.parallel_actions and self.config.turn_order != "sequential":
             self.take_turn_parallel()
         else:
             self.take_turn()

@@ -11,7 +11,7 @@ from pettingzoo import ParallelEnv
 
 from keisei.worlds.drawing import picture
 from keisei.worlds.registry import find_world
-from keisei.worlds.world import World
+from keisei.worlds.world import Codes, World
 
 
 def parallel_env(name: str, render_mode: str | None = None, **settings: Any) -> WorldEnv:
@@ -73,20 +73,24 @@ class WorldEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no types
         self._world.reset()
         self._world.begin_turn()
         self.agents = list(self.possible_agents)
-        return self._observe(), {agent: {} for agent in self.agents}
+        return self._observe(self._world.pov()), {agent: {} for agent in self.agents}
 
     def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:
-        """Let all agents act; the episode is cut after the world's `max_turns`."""
+        """Let all agents act; the episode is truncated after the world's `max_turns`."""
         chosen = np.array([[actions[agent]] for agent in self.possible_agents], np.int64)
-        rewards, dones = self._world.step(chosen)
-        over = bool(dones.all())
-        self._world.begin_turn()
+        rewards, dones, truncated = (answer[:, 0].tolist() for answer in self._world.step(chosen))
+        over = any(dones) or any(truncated)
+        if over:
+            codes = self._world.after_cut()
+        else:
+            self._world.begin_turn()
+            codes = self._world.pov()
         agents = self.agents
         answer: tuple[dict[str, Any], ...] = (
-            self._observe(),
-            {agent: float(rewards[i, 0]) for i, agent in enumerate(agents)},
-            dict.fromkeys(agents, False),
-            dict.fromkeys(agents, over),
+            self._observe(codes),
+            dict(zip(agents, rewards, strict=True)),
+            dict(zip(agents, dones, strict=True)),
+            dict(zip(agents, truncated, strict=True)),
             {agent: {} for agent in agents},
         )
         if over:
@@ -104,9 +108,9 @@ class WorldEnv(ParallelEnv):  # type: ignore[misc]  # PettingZoo has no types
     def close(self) -> None:
         """Nothing is open."""
 
-    def _observe(self) -> dict[str, npt.NDArray[np.float32]]:
+    def _observe(self, codes: Codes) -> dict[str, npt.NDArray[np.float32]]:
+        """What all agents see [agents, 1, cells], as planes."""
         planes, height, width = self._shape
-        codes = self._world.pov()[:, 0]
-        seen = self._world.views[0].encode(codes).reshape(-1, height, width, planes)
+        seen = self._world.views[0].encode(codes[:, 0]).reshape(-1, height, width, planes)
         seen = np.ascontiguousarray(seen.transpose(0, 3, 1, 2))
         return {agent: seen[i] for i, agent in enumerate(self.agents)}

@@ -58,6 +58,7 @@ class PettingZooWorld:
         self.turn = 0
         self.populated = False
         self._seen = [np.zeros((copies, *view.shape), view.dtype) for view in self.views]
+        self._after_cut = self._seen  # `_seen`, as it was before new episodes began in this turn
 
     def reset(self) -> None:
         """Begin a new episode in every copy."""
@@ -68,7 +69,7 @@ class PettingZooWorld:
 
     def begin_turn(self) -> None:
         """Nothing but the first episode: the environments change when they are stepped."""
-        if not self.populated:
+        if not self.populated or self.turn >= self.max_turns:
             self.reset()
 
     def pov(self, agent: int | None = None) -> Any:
@@ -85,35 +86,39 @@ class PettingZooWorld:
             "set turn_order=simultaneous"
         )
 
-    def end_turn(self) -> tuple[Floats, Bools]:
+    def after_cut(self) -> Any:
+        """What each agent would have seen next where its episode was cut off by time."""
+        return self._after_cut
+
+    def end_turn(self) -> tuple[Floats, Bools, Bools]:
         """Refused, as `act` is."""
         raise KeiseiError(f"{self.name}: step all agents of a PettingZoo world together")
 
-    def step(self, actions: Ints) -> tuple[Floats, Bools]:
-        """Step every copy with the actions [agents, copies]."""
+    def step(self, actions: Ints) -> tuple[Floats, Bools, Bools]:
+        """Step every copy with the actions [agents, copies]; answers as a `World` does."""
         self.turn += 1
         rewards: Floats = np.zeros(actions.shape, np.float32)
         dones: Bools = np.zeros(actions.shape, np.bool_)
+        truncated: Bools = np.zeros(actions.shape, np.bool_)
         for copy, env in enumerate(self.envs):
             chosen = [
                 first + int(action)
                 for first, action in zip(self._first_actions, actions[:, copy], strict=True)
             ]
-            seen, got, terminated, truncated, _ = env.step(
-                dict(zip(self.names, chosen, strict=True))
-            )
+            seen, got, ended, cut, _ = env.step(dict(zip(self.names, chosen, strict=True)))
             for i, name in enumerate(self.names):
                 rewards[i, copy] = got.get(name, 0.0)
+                truncated[i, copy] = cut.get(name, False)
                 # An agent that is no longer named has left.
-                dones[i, copy] = terminated.get(name, True) or truncated.get(name, True)
-            if dones[:, copy].all():
-                self._reset(copy)
-            else:
-                self._refuse_leavers(dones[:, copy])
-                self._see(copy, seen)
+                dones[i, copy] = ended.get(name, not truncated[i, copy])
+            over = dones[:, copy] | truncated[:, copy]
+            if not over.all():
+                self._refuse_leavers(over)
+            self._see(copy, seen)
         if self.turn >= self.max_turns:
-            dones[:] = True
-        return rewards, dones
+            truncated |= ~dones
+        self._begin_again(np.all(dones | truncated, axis=0))
+        return rewards, dones, truncated
 
     def state_dict(self) -> dict[str, Any]:
         """What the next episode depends on; an episode in play cannot be kept."""
@@ -128,6 +133,14 @@ class PettingZooWorld:
         """Close all copies."""
         for env in self.envs:
             env.close()
+
+    def _begin_again(self, over: Bools) -> None:
+        """Begin a new episode where one is over, and keep what was seen at its end."""
+        self._after_cut = self._seen
+        if over.any() and self.turn < self.max_turns:
+            self._after_cut = self.pov()
+            for copy in np.flatnonzero(over).tolist():
+                self._reset(copy)
 
     def _reset(self, copy: int) -> None:
         seed = int(self.streams.uniform_of(copy) * 2**31)

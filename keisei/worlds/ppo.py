@@ -12,27 +12,30 @@ import torch
 from keisei.random_streams import RandomStreams
 from keisei.worlds.algorithm import Algorithm, Ints
 from keisei.worlds.config import PPOSettings
-from keisei.worlds.memory import Arrays, Buffer
+from keisei.worlds.memory import NO_ACTION, Arrays, Buffer
 from keisei.worlds.stack import State, mlp
 
 Floats = npt.NDArray[np.float32]
 
 
-def gae(
-    rewards: Floats, values: Floats, dones: npt.NDArray[np.bool_], gamma: float, lam: float
-) -> Floats:
-    """Advantages [turns, copies]; after a done, and after the last turn, nothing counts.
+def gae(data: Arrays, gamma: float, lam: float) -> Floats:
+    """Advantages [turns, copies] of a memory's newest turns, with their values.
 
-    >>> one = np.ones((2, 1), np.float32)
-    >>> gae(one, 0 * one, np.array([[False], [True]]), gamma=1.0, lam=1.0).tolist()
+    After a done, nothing counts; after a cut, what the value of the row beyond it says.
+
+    >>> steps = {"reward": [[1.0], [1.0]], "value": [[0.0], [0.0]], "action": [[0], [0]]}
+    >>> data = {name: np.array(array) for name, array in steps.items()}
+    >>> gae(data | {"done": np.array([[False], [True]])}, gamma=1.0, lam=1.0).tolist()
     [[2.0], [1.0]]
     """
+    rewards, values, dones = data["reward"], data["value"], data["done"]
+    are_steps = data["action"] != NO_ACTION
     advantages = np.zeros_like(rewards)
     trace = following = np.zeros_like(rewards[0])
     for turn in range(len(rewards) - 1, -1, -1):
         goes_on = np.where(dones[turn], np.float32(0), np.float32(gamma))
         delta = rewards[turn] + goes_on * following - values[turn]
-        trace = delta + goes_on * np.float32(lam) * trace
+        trace = (delta + goes_on * np.float32(lam) * trace) * are_steps[turn]
         advantages[turn] = trace
         following = values[turn]
     return advantages
@@ -49,7 +52,7 @@ class PPO(Algorithm):
         return self.num_actions + 1  # the last one is the value
 
     def memory_turns(self, copies: int, turns_per_training: int) -> int:
-        return max(turns_per_training, 2)
+        return max(2 * turns_per_training, 2)  # each turn may be followed by a cut in some copy
 
     def choose(
         self, scores: Floats, streams: RandomStreams, epoch: int
@@ -62,15 +65,17 @@ class PPO(Algorithm):
         chosen = np.take_along_axis(log_probs, actions[:, None], axis=1)[:, 0]
         return actions, {"log_prob": chosen, "value": values}
 
+    def extras_of(self, scores: Floats) -> dict[str, Any]:
+        return {"log_prob": 0, "value": scores[:, -1]}
+
     def draw(self, memory: Buffer, steps: int, turns: int, rng: np.random.Generator) -> Arrays:
         """Each step is drawn once before any is drawn again."""
         data = memory.newest(turns)
         settings = self.settings
-        advantages = gae(
-            data["reward"], data["value"], data["done"], settings.gamma, settings.lambda_gae
-        )
+        advantages = gae(data, settings.gamma, settings.lambda_gae)
         data |= {"advantage": advantages, "return": advantages + data["value"]}
-        flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in data.items()}
+        are_steps = data["action"] != NO_ACTION
+        flat = {name: array[are_steps] for name, array in data.items()}
         count = len(flat["action"])
         wanted = steps * settings.batch_size
         passes = [rng.permutation(count) for _ in range(-(-wanted // count))]

@@ -48,7 +48,7 @@ def make_world(config: WorldRunConfig) -> AnyWorld:
         if name in settings:
             raise ConfigError(f"world_settings.{name}: this belongs to the run: set {name} instead")
     if _is_pettingzoo(config.world):
-        if config.turn_order == "sequential":
+        if config.turn_order != "simultaneous":
             raise KeiseiError(
                 f"{config.world}: in a PettingZoo world all agents act at once: "
                 "set turn_order=simultaneous"

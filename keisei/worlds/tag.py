@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from keisei.worlds.world import Entity, Ints, World, WorldSettings
+from keisei.worlds.world import Bools, Entity, Ints, World, WorldSettings
 
 
 class TagSettings(WorldSettings):
@@ -45,53 +45,55 @@ class Tag(World):
     Settings = TagSettings
     settings: TagSettings
     state_names = (*World.state_names, "it", "pause")
+    agent_names = (*World.agent_names, "it")
 
     def __init__(self, copies: int = 1, seed: int = 0, **settings: Any) -> None:
         super().__init__(copies, seed, **settings)
-        self.it: Ints = np.zeros(copies, np.int64)  # which agent
+        self.it: Bools = np.zeros((self.num_agents, copies), np.bool_)  # one agent in each copy
         self.pause: Ints = np.zeros(copies, np.int64)  # turns that it must still stand
 
     def populate(self) -> None:
         self.build_walls()
         self.put("wall", self.draw_distinct(self.inside, self.settings.pillars))
         self.pause[:] = 0
-        self.it[:] = (self.streams.uniform() * self.num_agents).astype(np.int64)
+        first = (self.streams.uniform() * self.num_agents).astype(np.int64)
+        self.it[:] = self.numbers == first
         free = self.draw_distinct(self.inside, self.settings.pillars + self.num_agents)
         self._place_on_free(free)
         self._show_it()
 
     def _place_on_free(self, candidates: Ints) -> None:
-        """Each agent takes the first free one; there are as many spare cells as pillars."""
-        for agent in range(self.num_agents):
-            rank = self.is_free(candidates).argmax(axis=0)
-            self.positions[agent] = candidates[rank, np.arange(self.copies)]
-            self.grid[1][self.positions[agent]] = self.bodies[agent]
+        """The agents take the first free ones; there are as many spare cells as pillars."""
+        free_first = (~self.is_free(candidates)).argsort(axis=0, kind="stable")
+        rank = free_first[: self.num_agents]
+        self.positions[:] = np.take_along_axis(candidates, rank, axis=0)
 
     def _show_it(self) -> None:
-        copies = np.arange(self.copies)
-        self.bodies[:] = self.code["agent"]
         shown = np.where(self.pause > 0, self.code["pausing"], self.code["it"])
-        self.bodies[self.it, copies] = shown
-        for agent in range(self.num_agents):
-            self.grid[1][self.positions[agent]] = self.bodies[agent]
+        self.bodies[:] = np.where(self.it, shown, self.code["agent"])
+        self.grid[1][self.positions] = self.bodies
 
     def transition(self) -> None:
         self.pause[:] = np.maximum(self.pause - 1, 0)
         self._show_it()
 
     def act(self, agent: int, actions: Ints) -> None:
-        is_it = self.it == agent
-        moves = ~(is_it & (self.pause > 0))
-        there = np.where(moves, self.ahead(agent, actions), self.positions[agent])
-        for other in range(self.num_agents):
-            if other != agent:
-                self._tag(agent, other, is_it & moves & (self.positions[other] == there))
+        here = self.positions[agent]
+        moves = ~(self.it[agent] & (self.pause > 0))
+        there = np.where(moves, self.ahead(agent, actions), here)
+        tags = self.it[agent] & (there != here) & (self.grid[1][there] > 0)
+        if tags.any():
+            self._tag(agent, np.flatnonzero(tags), there[tags])
         self.walk(agent, there)
 
-    def _tag(self, agent: int, other: int, where: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
-        self.rewards[agent, where] += 1
-        self.rewards[other, where] -= 1
-        self.it[where] = other
-        self.pause[where] = self.settings.pause
-        if where.any():
-            self._show_it()
+    def _tag(self, agent: int, copies: Ints, there: Ints) -> None:
+        """In these copies, hand it on to the agent who stands there."""
+        other = (self.positions[:, copies] == there).argmax(axis=0)
+        self.rewards[agent, copies] += 1
+        self.rewards[other, copies] -= 1
+        self.it[agent, copies] = False
+        self.it[other, copies] = True
+        self.pause[copies] = self.settings.pause
+        self.bodies[agent, copies] = self.code["agent"]
+        self.bodies[other, copies] = self.code["pausing" if self.settings.pause else "it"]
+        self.grid[1][there] = self.bodies[other, copies]

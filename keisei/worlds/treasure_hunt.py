@@ -33,7 +33,7 @@ class TreasureHunt(World):
     >>> world.begin_turn()
     >>> world.pov().shape  # 2 agents see 9 x 9 cells each
     (2, 128, 81)
-    >>> rewards, dones = world.step(np.zeros((2, 128), np.int64))
+    >>> rewards, dones, truncated = world.step(np.zeros((2, 128), np.int64))
     >>> rewards.shape
     (2, 128)
     """

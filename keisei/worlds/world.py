@@ -89,7 +89,9 @@ class World:
     entities: ClassVar[tuple[Entity, ...]]
     actions: ClassVar[tuple[str, ...]]
     Settings: ClassVar[type[WorldSettings]] = WorldSettings
-    state_names: ClassVar[tuple[str, ...]] = ("grid", "positions", "bodies")  # for checkpoints
+    state_names: ClassVar[tuple[str, ...]] = ("grid", "positions", "bodies", "done")  # kept
+    # Arrays with a row for each agent: a random order of acting shuffles their rows for the turn.
+    agent_names: ClassVar[tuple[str, ...]] = ("positions", "bodies", "rewards", "numbers")
 
     def __init__(self, copies: int = 1, seed: int = 0, **settings: Any) -> None:
         self.settings = read_world_settings(self.Settings, self._command_name(), settings)
@@ -101,6 +103,8 @@ class World:
         self._number_entities()
         self._make_grid()
         self.rewards: Floats = np.zeros((self.num_agents, copies), np.float32)
+        self.done: Bools = np.zeros(copies, np.bool_)  # a world sets it where an episode has ended
+        self.numbers: Ints = np.repeat(np.arange(self.num_agents)[:, None], copies, axis=1)
         self.populated = False
 
     # -- what a world defines ------------------------------------------------------------------
@@ -113,7 +117,11 @@ class World:
         """Change what changes by itself; called before the agents look."""
 
     def act(self, agent: int, actions: Ints) -> None:
-        """Let one agent act in all copies; its rewards are added to `self.rewards[agent]`."""
+        """Let one agent act in all copies; its rewards are added to `self.rewards[agent]`.
+
+        In a random order, `agent` is a row of the arrays in `agent_names`, and the number of the
+        agent in it differs between the copies: `self.numbers[agent]`.
+        """
         raise NotImplementedError
 
     # -- an episode ----------------------------------------------------------------------------
@@ -124,27 +132,52 @@ class World:
         self.grid[:] = 0
         self.bodies[:] = self.code["agent"]
         self.rewards[:] = 0
+        self.done[:] = False
         self.populate()
         self.populated = True
 
     def begin_turn(self) -> None:
-        """The world's own part of a turn."""
-        if not self.populated:
+        """The world's own part of a turn; where an episode is over, a new one begins."""
+        if not self.populated or self.turn >= self.max_turns:
             self.reset()
+        elif self.done.any():
+            self._begin_again()
         self.rewards[:] = 0
         self.transition()
 
-    def end_turn(self) -> tuple[Floats, Bools]:
-        """Rewards [agents, copies] of this turn, and where the episode is over [agents, copies]."""
-        self.turn += 1
-        over = self.turn >= self.max_turns
-        return self.rewards.copy(), np.full(self.rewards.shape, over)
+    def end_turn(self) -> tuple[Floats, Bools, Bools]:
+        """Rewards of this turn, where the episode has ended, and where it is cut off by time.
 
-    def step(self, actions: Ints) -> tuple[Floats, Bools]:
-        """Let all agents act [agents, copies], the first one first."""
+        Each is [agents, copies]. What would follow an end is nothing; what would follow a cut is
+        only not played, and `after_cut` shows it.
+        """
+        self.turn += 1
+        done = np.repeat(self.done[None], self.num_agents, axis=0)
+        return self.rewards.copy(), done, ~done & (self.turn >= self.max_turns)
+
+    def step(self, actions: Ints, order: Ints | None = None) -> tuple[Floats, Bools, Bools]:
+        """Let all agents act [agents, copies], the first one first, or in the order of each copy.
+
+        `order` [agents, copies] has the agents' numbers, the first to act first: `draw_order`.
+        """
+        if order is not None:
+            actions = np.take_along_axis(actions, order, axis=0)
+            self._arrange(order)
         for agent in range(self.num_agents):
             self.act(agent, actions[agent])
+        if order is not None:
+            self._arrange(order.argsort(axis=0))
         return self.end_turn()
+
+    def draw_order(self) -> Ints:
+        """An order of acting for each copy [agents, copies], by each copy's own stream."""
+        drawn = np.stack([self.streams.uniform() for _ in range(self.num_agents)])
+        return drawn.argsort(axis=0)
+
+    def after_cut(self) -> Codes:
+        """What all agents would see next, had time not cut the episode off."""
+        self.transition()
+        return self.pov()
 
     def pov(self, agent: int | None = None) -> Codes:
         """The window that an agent sees [copies, cells], or all agents [agents, copies, cells].
@@ -236,6 +269,8 @@ class World:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()` of the same world with as many copies."""
         for name in self.state_names:
+            if name == "done" and name not in state:
+                continue  # older checkpoints
             mine = getattr(self, name)
             if mine.shape != state[name].shape:
                 raise ValueError(f"{name} has the shape {state[name].shape}, not {mine.shape}")
@@ -270,6 +305,31 @@ class World:
         """The first copy, as letters."""
         rows = self.cells_of(0)
         return "\n".join("".join(cell[-1].letter for cell in row) for row in rows)
+
+    # -- within an episode ---------------------------------------------------------------------
+
+    def _arrange(self, order: Ints) -> None:
+        """Sort the rows of all arrays of agents, in each copy by its own order."""
+        for name in self.agent_names:
+            array = getattr(self, name)
+            index = order.reshape(order.shape + (1,) * (array.ndim - 2))
+            array[:] = np.take_along_axis(array, index, axis=0)
+
+    def _begin_again(self) -> None:
+        """A new episode where the last one has ended; the other copies notice nothing of it."""
+        ended, before, turn = self.done.copy(), self.state_dict(), self.turn
+        self.reset()
+        self.turn = turn
+        for name in self.state_names:
+            array = getattr(self, name)
+            if array.shape[-1] % self.copies:
+                raise ConfigError(
+                    f"world {self.name}: {name} must have the copies as its last axis, so that an "
+                    "episode can end in one of them"
+                )
+            others = np.repeat(~ended, array.shape[-1] // self.copies)
+            np.copyto(array, before[name], where=others)
+        self.streams.state = np.where(ended, self.streams.state, before["streams"])
 
     # -- setting up ----------------------------------------------------------------------------
 

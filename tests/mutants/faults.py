@@ -111,8 +111,8 @@ FAULTS = [
     Fault(
         "rewards are swapped between agents",
         ENVIRONMENT,
-        "self.agents, states, actions, rewards, dones, strict=True",
-        "self.agents, states, actions, rewards[::-1], dones, strict=True",
+        "self.agents, states, actions, rewards, dones, truncated, strict=True",
+        "self.agents, states, actions, rewards[::-1], dones, truncated, strict=True",
         "worlds/test_independence.py",
     ),
     # -- core ----------------------------------------------------------------------------------
@@ -416,8 +416,8 @@ FAULTS = [
     Fault(
         "the newest turn is drawn with the oldest after it",
         MEMORY,
-        "rng.integers(0, self.size - 1, batch_size)",
-        "rng.integers(0, self.size, batch_size)",
+        "rows = np.arange(self.idx - self.size, self.idx - 1)",
+        "rows = np.arange(self.idx - self.size, self.idx)",
         "worlds/test_memory.py",
     ),
     Fault(
@@ -426,6 +426,13 @@ FAULTS = [
         'self.arrays["state"][(turn + 1) % self.capacity, copy]',
         'self.arrays["state"][turn, copy]',
         "worlds/test_memory.py",
+    ),
+    Fault(
+        "what time cuts off counts as an end",
+        ENVIRONMENT,
+        "                agent.cut_memory(state, cut)",
+        "                pass",
+        "worlds/test_ends.py",
     ),
     Fault(
         "gradients are clipped for all agents together",

@@ -44,7 +44,8 @@ def trajectory(environment, turns):
     for _ in range(turns):
         environment.next_turn()
         for agent in environment.agents:
-            newest = agent.model.memory.newest(1)
+            memory = agent.model.memory
+            newest = memory.newest(min(len(memory), 2))  # a cut is a row of its own
             record.append([newest[name].copy() for name in ("state", "action", "reward", "done")])
     return record
 

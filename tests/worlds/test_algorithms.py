@@ -6,7 +6,7 @@ import torch
 
 from keisei.worlds.config import DoubleDQNSettings, PPOSettings
 from keisei.worlds.double_dqn import DoubleDQN
-from keisei.worlds.memory import Buffer
+from keisei.worlds.memory import NO_ACTION, Buffer
 from keisei.worlds.ppo import PPO, gae
 from keisei.worlds.stack import Adam, clone, leaves_of, mlp
 from keisei.worlds.view import View
@@ -100,11 +100,22 @@ def test_steps_that_are_no_numbers_change_nothing(dqn):
     assert all(torch.equal(state[name], before[name]) for name in state)
 
 
+def turns(rewards, values, done=None, look=None):
+    """What a memory of one copy holds, with an end at one turn, or the row of a cut at one."""
+    rows = np.arange(len(rewards))[:, None]
+    numbers = {"reward": rewards, "value": values}
+    arrays = {name: np.array(array, np.float32)[:, None] for name, array in numbers.items()}
+    return arrays | {"done": rows == done, "action": np.where(rows == look, NO_ACTION, 0)}
+
+
 def test_advantages_of_worlds_end_with_the_episode():
-    rewards, dones = np.array([[1], [2], [4]], np.float32), np.array([[False], [True], [False]])
-    values = np.array([[8], [16], [32]], np.float32)
-    got = gae(rewards, values, dones, gamma=0.5, lam=1.0)
-    assert got.tolist() == [[1 + 0.5 * 2 - 8], [2 - 16], [4 - 32]]
+    got = gae(turns([1, 2, 4], [8, 16, 32], done=1), gamma=0.5, lam=1.0)
+    assert got.ravel().tolist() == [1 + 0.5 * 2 - 8, 2 - 16, 4 - 32]
+
+
+def test_advantages_go_up_to_a_cut_and_count_the_value_beyond_it():
+    got = gae(turns([1, 0, 4], [8, 16, 32], look=1), gamma=0.5, lam=1.0)
+    assert got.ravel().tolist() == [1 + 0.5 * 16 - 8, 0, 4 - 32]
 
 
 def test_ppo_learns_returns_that_are_advantages_and_values_together():

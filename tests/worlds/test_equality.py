@@ -21,8 +21,9 @@ def assert_equal_weights(first, second):
 
 @pytest.mark.parametrize("world", ["treasure_hunt", "cleanup", "tag", "stag_hunt"])
 @pytest.mark.parametrize("kind", ["double_dqn", "ppo"])
-def test_sequential_and_parallel_actions_give_the_same_trajectories(make, world, kind):
-    options = [f"agents=[{kind}]", "double_dqn.epsilon_start=0.3"]
+@pytest.mark.parametrize("order", ["simultaneous", "random"])
+def test_sequential_and_parallel_actions_give_the_same_trajectories(make, world, kind, order):
+    options = [f"agents=[{kind}]", "double_dqn.epsilon_start=0.3", f"turn_order={order}"]
     plain = make(*options, "parallel.enabled=false", world=world)
     assert same(trajectory(plain, 40), trajectory(make(*options, world=world), 40))
 
@@ -124,8 +125,9 @@ def test_networks_of_different_shape_learn_in_processes_of_their_own(make):
 
 
 @pytest.mark.parametrize("world", ["treasure_hunt", "cleanup", "tag", "stag_hunt"])
-def test_a_copy_of_a_world_lives_the_same_life_whatever_lives_beside_it(make, world):
-    more = ["world_settings.hares=3"] if world == "stag_hunt" else []
+@pytest.mark.parametrize("order", ["simultaneous", "sequential", "random"])
+def test_a_copy_of_a_world_lives_the_same_life_whatever_lives_beside_it(make, world, order):
+    more = [f"turn_order={order}", *(["world_settings.hares=3"] if world == "stag_hunt" else [])]
     few, many = (trajectory(make(*more, f"copies={n}", world=world), 40) for n in (1, 9))
     first_of_many = [[array[:, :1] for array in turn] for turn in many]
     assert same(few, first_of_many)

@@ -3,7 +3,7 @@ import threading
 import numpy as np
 import pytest
 
-from keisei.worlds.memory import Buffer, MemoryMisuse, ThreadSafeBuffer
+from keisei.worlds.memory import NO_ACTION, Buffer, MemoryMisuse, ThreadSafeBuffer
 
 
 def filled(turns, capacity=5, episode=4, kind=Buffer):
@@ -24,6 +24,24 @@ def test_what_follows_a_step_is_the_next_turn_of_the_same_copy(turns):
 def test_an_episodes_end_is_remembered():
     batch = filled(20, capacity=20).sample(500, np.random.default_rng(1))
     assert np.array_equal(batch["done"], batch["action"] % 1000 % 4 == 3)
+
+
+@pytest.mark.parametrize("turns", range(1, 12))
+def test_beyond_a_cut_comes_what_would_have_been_seen_and_that_is_never_drawn(turns):
+    memory = Buffer(6, copies=2, shape=(1,), dtype=np.int64)
+    for turn in range(turns):
+        memory.add([[turn], [turn]], [turn, turn], [0, 0], [False, False])
+        if turn % 3 == 2:  # only the first copy is cut; the second one goes on with 99 as well
+            memory.cut([[turn + 100], [99]], [True, False])
+    if len(memory) < 2:
+        return
+    batch = memory.sample(300, np.random.default_rng(1))
+    cut, after = batch["action"] % 3 == 2, batch["next_state"][:, 0]
+    assert (batch["action"] != NO_ACTION).all()
+    assert np.array_equal(after[~cut], batch["action"][~cut] + 1)
+    assert set(after[cut]) <= {99, *(batch["action"][cut] + 100)}
+    assert np.array_equal(after[cut] >= 100, batch["truncated"][cut])
+    assert not batch["done"].any()
 
 
 def test_a_snapshot_does_not_change_and_restores_the_memory():

@@ -86,11 +86,11 @@ def test_an_environment_that_others_wrote_trains_with_our_learners(kind):
     assert np.isfinite(results[-1].returns).all()
 
 
-def test_an_environment_that_ends_early_begins_again_and_says_done():
+def test_an_environment_that_is_cut_early_begins_again_and_says_truncated():
     world = PettingZooWorld(lambda: parallel_env("tag", max_turns=3), copies=2, max_turns=7)
     world.reset()
-    dones = [world.step(np.zeros((4, 2), np.int64))[1].all() for _ in range(7)]
-    assert dones == [False, False, True, False, False, True, True]
+    truncated = [world.step(np.zeros((4, 2), np.int64))[2].all() for _ in range(7)]
+    assert truncated == [False, False, True, False, False, True, True]
 
 
 @pytest.mark.parametrize("enabled", ["true", "false"])
@@ -99,7 +99,7 @@ def test_what_is_remembered_is_what_was_seen_before_the_action(enabled):
     with make_environment(world, [f"parallel.enabled={enabled}"]) as environment:
         environment.collect_epoch()
         for agent in environment.agents:
-            assert agent.model.memory.newest(4)["state"].ravel().tolist() == [0, 1, 2, 3]
+            assert agent.model.memory.newest(5)["state"].ravel().tolist() == [0, 1, 2, 3, 4]
 
 
 def test_what_an_agent_saw_does_not_change_when_the_world_goes_on():
@@ -130,7 +130,7 @@ def test_actions_that_do_not_begin_at_0_are_those_of_the_environment():
     world = PettingZooWorld(lambda: Clock(actions=spaces.Discrete(2, start=1)), max_turns=8)
     with make_environment(world) as environment:
         environment.collect_epoch()  # the clock refuses any other action
-        actions = environment.agents[0].model.memory.newest(8)["action"]
+        actions = environment.agents[0].model.memory.newest(9)["action"][:8]
     assert set(actions.ravel().tolist()) <= {0, 1}
 
 

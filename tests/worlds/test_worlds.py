@@ -41,7 +41,7 @@ def do(world, *names):
     """One action of each agent, the same in all copies; returns the rewards in the first copy."""
     world.rewards[:] = 0
     actions = np.array([[world.actions.index(name)] * world.copies for name in names])
-    rewards, _ = world.step(actions)
+    rewards, *_ = world.step(actions)
     assert (rewards == rewards[:, :1]).all()
     return rewards[:, 0].tolist()
 
@@ -54,14 +54,15 @@ def test_nobody_leaves_the_walls_and_no_two_stand_in_one_cell(name):
     inside = set(world.everywhere(world.inside).reshape(-1).tolist())
     for _ in range(world.max_turns):
         world.begin_turn()
-        _rewards, dones = world.step(
+        _rewards, dones, truncated = world.step(
             rng.integers(0, len(world.actions), (world.num_agents, world.copies))
         )
         places = world.positions.reshape(-1).tolist()
         assert set(places) <= inside
         assert len(set(places)) == len(places)
         assert (world.grid[1][world.positions] == world.bodies).all()
-    assert dones.all()
+    assert truncated.all()
+    assert not dones.any()
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -151,10 +152,10 @@ def test_what_is_shared_is_divided_among_all(share, rewards):
 def test_who_is_tagged_loses_what_the_tagger_gets_and_is_it_after_a_pause():
     world = started(Tag, pillars=0, pause=2, num_agents=3)
     clear(world)
-    world.it[:] = 0
+    world.it[:] = world.numbers == 0
     world._show_it()
     assert do(world, "right", "stay", "stay") == [1, -1, 0]
-    assert (world.it == 1).all()
+    assert world.it.tolist() == [[False] * 2, [True] * 2, [False] * 2]
     world.begin_turn()
     assert do(world, "stay", "left", "stay") == [0, 0, 0]  # it must pause
     world.begin_turn()
@@ -165,7 +166,7 @@ def test_who_is_tagged_loses_what_the_tagger_gets_and_is_it_after_a_pause():
 def test_a_pause_counts_the_turn_of_the_tag(pause):
     world = started(Tag, pillars=0, pause=pause, num_agents=2)
     clear(world)
-    world.it[:] = 0
+    world.it[:] = world.numbers == 0
     world._show_it()
     world.begin_turn()
     still = 0
@@ -180,7 +181,7 @@ def test_a_pause_counts_the_turn_of_the_tag(pause):
 def test_a_runner_cannot_tag():
     world = started(Tag, pillars=0, num_agents=3)
     clear(world)
-    world.it[:] = 2
+    world.it[:] = world.numbers == 2
     world._show_it()
     assert do(world, "right", "left", "stay") == [0, 0, 0]
 
