@@ -17,7 +17,7 @@ from keisei.web.schema import Episode, Frame, LegendEntry
 from keisei.web.threads import NotFound, WebError
 
 if TYPE_CHECKING:
-    from keisei.worlds.world import Entity
+    from keisei.worlds.entities import Entity
 
 MAX_TURNS = 500
 MAX_SECONDS = 20.0  # of playing

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from keisei.errors import KeiseiError
 from keisei.worlds.config import WorldRunConfig, load_world_config
+from keisei.worlds.entities import Entity
 from keisei.worlds.memory import Buffer, ThreadSafeBuffer
 from keisei.worlds.registry import WORLDS, AnyWorld, make_world
-from keisei.worlds.world import Entity, World, WorldSettings
+from keisei.worlds.world import World, WorldSettings
 
 if TYPE_CHECKING:
     from keisei.worlds.agents import Agent, make_agents

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +86,11 @@ class Agent:
     def end_epoch(self, epoch: int) -> None:
         """Tell the model that an epoch is over, if it wants to know."""
         getattr(self.model, "end_epoch_action", _ignore)(epoch)
+
+    def metrics(self) -> dict[str, float]:
+        """What its model tells of the epoch that is over."""
+        told: Mapping[str, Any] = getattr(self.model, "metrics", dict)()
+        return {str(name): float(value) for name, value in told.items()}
 
     def train_due(self) -> float | None:
         """Take the training steps that are owed, one after another; their mean loss."""

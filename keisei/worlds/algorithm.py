@@ -7,7 +7,7 @@ algorithms, and what learns N of them at once is the same code that learns one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +29,13 @@ class Trained:
 
     losses: npt.NDArray[np.float32]  # mean over the steps that were finite
     failed: Ints  # steps whose loss or gradient was not finite
+    measures: dict[str, npt.NDArray[np.float32]] = field(default_factory=dict)  # each [agents]
+
+    def of(self, row: int) -> dict[str, Any]:
+        """What it came to for one of the agents."""
+        measures = {name: float(values[row]) for name, values in self.measures.items()}
+        loss, failed = float(self.losses[row]), int(self.failed[row])
+        return {"loss": loss, "failed": failed, "measures": measures}
 
 
 class Algorithm:
@@ -79,6 +86,14 @@ class Algorithm:
         """The loss of each agent [agents] on its part of the batch [agents, batch, ...]."""
         raise NotImplementedError
 
+    def measure(self, state: State, batch: Arrays) -> dict[str, torch.Tensor]:
+        """What is worth knowing after a training, of each agent [agents], from its last batch."""
+        return {}
+
+    def epoch_measures(self, epoch: int) -> dict[str, float]:
+        """What is known of an epoch's way to act before it begins."""
+        return {}
+
     def after_step(self, state: State) -> None:
         """What follows a training step."""
 
@@ -95,7 +110,9 @@ class Algorithm:
             total += torch.where(finite, loss.detach(), torch.zeros(()))
             failed += ~finite
         losses = torch.where(failed < steps, total / (steps - failed).clamp(min=1), torch.nan)
-        return Trained(losses.numpy(), failed.numpy())
+        with torch.no_grad():
+            measures = {name: one.numpy() for name, one in self.measure(state, batch).items()}
+        return Trained(losses.numpy(), failed.numpy(), measures)
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from keisei.worlds.world import Bools, Entity, Floats, Ints, World, WorldSettings
+from keisei.worlds.entities import Entity
+from keisei.worlds.world import Bools, Floats, Ints, World, WorldSettings
 
 
 class CleanupSettings(WorldSettings):
@@ -66,6 +67,8 @@ class Cleanup(World):
     actions = ("up", "down", "left", "right", "clean", "stay")
     Settings = CleanupSettings
     settings: CleanupSettings
+    state_names = (*World.state_names, "cleaned")
+    agent_names = (*World.agent_names, "cleaned")
 
     def __init__(self, copies: int = 1, seed: int = 0, **settings: Any) -> None:
         super().__init__(copies, seed, **settings)
@@ -73,6 +76,7 @@ class Cleanup(World):
         self._river: Ints = rows[:, : self.settings.river_width].reshape(-1)
         self._orchard: Ints = rows[:, -self.settings.orchard_width :].reshape(-1)
         self._land: Ints = rows[:, self.settings.river_width :].reshape(-1)
+        self.cleaned: Ints = np.zeros((self.num_agents, copies), np.int64)  # cells, this episode
         reach = np.arange(-1, 2)
         self._around: Ints = (reach[:, None] * (rows[1, 0] - rows[0, 0]) + reach).reshape(-1)
 
@@ -82,6 +86,7 @@ class Cleanup(World):
         self.put("orchard", self.everywhere(self._orchard))
         dirty = int(np.ceil(self.settings.dirt_limit * len(self._river)))
         self.put("dirt", self.draw_distinct(self._river, dirty))
+        self.cleaned[:] = 0
         self.place_agents(self._land)
 
     def dirt_share(self) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -104,7 +109,12 @@ class Cleanup(World):
         cleaning = actions == self.actions.index("clean")
         if cleaning.any():
             near = self.positions[agent][cleaning, None] + self._around
-            self.put("river", near, self.grid[0][near] == self.code["dirt"])
+            dirty = self.grid[0][near] == self.code["dirt"]
+            self.cleaned[agent, cleaning] += dirty.sum(axis=1)
+            self.put("river", near, dirty)
+
+    def metrics(self) -> dict[str, Any]:
+        return {"cleaned": self.cleaned, "dirt": self.dirt_share()}
 
     def end_turn(self) -> tuple[Floats, Bools, Bools]:
         share = self.settings.shared_reward

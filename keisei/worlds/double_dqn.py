@@ -65,6 +65,13 @@ class DoubleDQN(Algorithm):
         taken = values.gather(-1, torch.from_numpy(batch["action"])[..., None]).squeeze(-1)
         return smooth_l1_loss(taken, goal, reduction="none").mean(dim=1)
 
+    def measure(self, state: State, batch: Arrays) -> dict[str, torch.Tensor]:
+        values = mlp(state, torch.from_numpy(self.view.encode(batch["state"])))
+        return {"q": values.max(dim=-1).values.mean(dim=1)}
+
+    def epoch_measures(self, epoch: int) -> dict[str, float]:
+        return {"epsilon": self.epsilon(epoch)}
+
     def after_step(self, state: State) -> None:
         due = state["steps"] % self.settings.target_interval == 0
         step = self.settings.target_step * due.view(-1, 1, 1)

@@ -13,6 +13,7 @@ from keisei.errors import KeiseiError
 from keisei.runs.trace import Trace
 from keisei.worlds.agents import Agent
 from keisei.worlds.config import WorldRunConfig
+from keisei.worlds.measures import Episodes, by_agent
 from keisei.worlds.models import Ints, Learner, check_model
 from keisei.worlds.registry import AnyWorld
 from keisei.worlds.stack import assign, clone
@@ -26,8 +27,10 @@ class EpochResult:
     """What an epoch came to."""
 
     epoch: int
-    returns: npt.NDArray[np.float64]  # of each agent, mean over the copies
+    returns: npt.NDArray[np.float64]  # of each agent in an episode, mean over the epoch's
     losses: dict[int, float] = field(default_factory=dict)  # by agent; of the newest training
+    measures: dict[str, float] = field(default_factory=dict)  # of all agents together
+    by_agent: dict[str, dict[int, float]] = field(default_factory=dict)  # of those that have it
 
 
 class Environment:
@@ -57,6 +60,8 @@ class Environment:
         self.epoch = 0  # the next one to run
         self.returns = np.zeros(len(agents))
         self.losses: dict[int, float] = {}
+        self.learned: dict[int, dict[str, float]] = {}  # by agent; measured in its newest training
+        self.episodes = Episodes(len(agents), world.copies)
         self.failed_trainings = 0
         self._ready: dict[int, dict[str, Any]] = {}  # by agent: trained, but not yet taken over
         self.on_turn: Callable[[], None] | None = None  # for a viewer
@@ -121,6 +126,7 @@ class Environment:
         for agent, *what in turn:
             agent.add_memory(*what)
         self.returns += rewards.mean(axis=1, dtype=np.float64)
+        self.episodes.add(rewards, self.world.over, self.world.timed_out())
         if self.on_turn:
             self.on_turn()
         if truncated.any():
@@ -143,7 +149,18 @@ class Environment:
             self.collect_epoch()
         if self.epoch % self.config.parallel.train_interval == 0:
             self.train()
-        return EpochResult(self.epoch - 1, self.returns.copy(), dict(self.losses))
+        return self._result()
+
+    def _result(self) -> EpochResult:
+        """What the epoch that is over came to."""
+        own, each = by_agent(self.world.metrics())
+        measures = self.episodes.measures() | own
+        numbers = {name: dict(enumerate(values)) for name, values in each.items()}
+        for agent in self.agents:
+            for name, value in (self.learned.get(agent.index, {}) | agent.metrics()).items():
+                numbers.setdefault(name, {})[agent.index] = value
+        returns, losses = self.episodes.returns(), dict(self.losses)
+        return EpochResult(self.epoch - 1, returns, losses, measures, numbers)
 
     def collect_epoch(self) -> None:
         """One episode in every copy."""
@@ -151,6 +168,7 @@ class Environment:
             agent.start_epoch(self.epoch)
         self.world.reset()
         self.returns[:] = 0
+        self.episodes.begin()
         for _ in range(self.world.max_turns):
             self.next_turn()
         for agent in self.agents:
@@ -168,8 +186,7 @@ class Environment:
                     continue
                 one = {name: array[None] for name, array in batches.items()}
                 trained = learner.algorithm.learn(learner.state, one)
-                learner.note(int(trained.failed[0]))
-                self.losses[agent.index] = float(trained.losses[0])
+                self._note(agent.index, learner, trained.of(0))
 
     def _train_own(self) -> None:
         for agent in self.own_learners:
@@ -186,8 +203,13 @@ class Environment:
         for agent, learner in self.learners:
             if done := self._ready.pop(agent.index, None):
                 assign(learner.state, done["state"])
-                learner.note(done["failed"])
-                self.losses[agent.index] = done["loss"]
+                self._note(agent.index, learner, done)
+
+    def _note(self, agent: int, learner: Learner, done: dict[str, Any]) -> None:
+        """Keep what a training came to."""
+        learner.note(done["failed"])
+        self.losses[agent] = done["loss"]
+        self.learned[agent] = done.get("measures", {})  # older checkpoints have none
 
     def close(self) -> None:
         """Let go of everything."""
@@ -204,6 +226,7 @@ class Environment:
             "epoch": self.epoch,
             "turn": self.turn,
             "losses": dict(self.losses),
+            "learned": {agent: dict(numbers) for agent, numbers in self.learned.items()},
             "failed_trainings": self.failed_trainings,
             "ready": {
                 agent: {**done, "state": clone(done["state"])}
@@ -221,6 +244,6 @@ class Environment:
                 agent.model.load_state_dict(model_state)
             agent.owed = float(steps)
         self.epoch, self.turn = int(state["epoch"]), int(state["turn"])
-        self.losses = dict(state["losses"])
+        self.losses, self.learned = dict(state["losses"]), dict(state.get("learned", {}))
         self.failed_trainings = int(state["failed_trainings"])
         self._ready = dict(state["ready"])

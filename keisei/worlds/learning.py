@@ -46,6 +46,7 @@ def train_chunks(algorithm: Algorithm, state: State, batches: Arrays, chunk: int
     return Trained(
         np.concatenate([part.losses for part in parts]),
         np.concatenate([part.failed for part in parts]),
+        {n: np.concatenate([part.measures[n] for part in parts]) for n in parts[0].measures},
     )
 
 

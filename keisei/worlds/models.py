@@ -55,6 +55,10 @@ class Model:
         """One training step; the loss, or None if there is nothing to learn (yet)."""
         return None
 
+    def metrics(self) -> dict[str, float]:
+        """Numbers of the epoch that is over, for the run's metrics."""
+        return {}
+
     def state_dict(self) -> dict[str, Any]:
         """Everything that a run must keep."""
         return {}
@@ -231,6 +235,9 @@ class Learner(Model):
         self.owed = max(self.owed - steps, 0.0)
         self._trained = True
         return batches
+
+    def metrics(self) -> dict[str, float]:
+        return self.algorithm.epoch_measures(self.epoch)
 
     def train_step(self) -> float | None:
         batches = self.draw(1)

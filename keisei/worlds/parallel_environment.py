@@ -189,11 +189,8 @@ class ParallelEnvironment(Environment):
             outcome = group.worker.finish(self.parallel.learner_timeout)
         self.trace.add(group.worker.name, "train", outcome.start, outcome.end)
         for row, agent in enumerate(group.agents):
-            self._ready[agent] = {
-                "state": rows(outcome.state, row, row + 1),
-                "loss": float(outcome.trained.losses[row]),
-                "failed": int(outcome.trained.failed[row]),
-            }
+            state = rows(outcome.state, row, row + 1)
+            self._ready[agent] = {"state": state, **outcome.trained.of(row)}
 
     @contextmanager
     def _failures_counted(self) -> Iterator[None]:

@@ -57,6 +57,7 @@ class PettingZooWorld:
         self.views = [self._view(agent) for agent in self.names]
         self.turn = 0
         self.populated = False
+        self.over: Bools = np.zeros(copies, np.bool_)  # where the newest turn ended an episode
         self._seen = [np.zeros((copies, *view.shape), view.dtype) for view in self.views]
         self._after_cut = self._seen  # `_seen`, as it was before new episodes began in this turn
 
@@ -115,10 +116,18 @@ class PettingZooWorld:
             if not over.all():
                 self._refuse_leavers(over)
             self._see(copy, seen)
+        self.over = np.all(dones | truncated, axis=0)
+        self._begin_again()
         if self.turn >= self.max_turns:
             truncated |= ~dones
-        self._begin_again(np.all(dones | truncated, axis=0))
         return rewards, dones, truncated
+
+    def metrics(self) -> dict[str, Any]:
+        """Nothing but what every world has."""
+        return {}
+
+    def timed_out(self) -> None:
+        """Nobody: the environment itself may say no such thing."""
 
     def state_dict(self) -> dict[str, Any]:
         """What the next episode depends on; an episode in play cannot be kept."""
@@ -134,12 +143,12 @@ class PettingZooWorld:
         for env in self.envs:
             env.close()
 
-    def _begin_again(self, over: Bools) -> None:
+    def _begin_again(self) -> None:
         """Begin a new episode where one is over, and keep what was seen at its end."""
         self._after_cut = self._seen
-        if over.any() and self.turn < self.max_turns:
+        if self.over.any() and self.turn < self.max_turns:
             self._after_cut = self.pov()
-            for copy in np.flatnonzero(over).tolist():
+            for copy in np.flatnonzero(self.over).tolist():
                 self._reset(copy)
 
     def _reset(self, copy: int) -> None:

@@ -98,3 +98,15 @@ class PPO(Algorithm):
         value = (outputs[..., -1] - torch.from_numpy(batch["return"])).square().mean(dim=1)
         entropy = -(log_probs.exp() * log_probs).sum(dim=-1).mean(dim=1)
         return policy + settings.value_loss_coef * value - settings.entropy_coef * entropy
+
+    def measure(self, state: State, batch: Arrays) -> dict[str, torch.Tensor]:
+        """Entropy, value, and how far the policy is from the one that acted (KL divergence)."""
+        outputs = mlp(state, torch.from_numpy(self.view.encode(batch["state"])))
+        log_probs = torch.log_softmax(outputs[..., :-1], dim=-1)
+        actions = torch.from_numpy(batch["action"])[..., None]
+        change = log_probs.gather(-1, actions).squeeze(-1) - torch.from_numpy(batch["log_prob"])
+        return {
+            "entropy": -(log_probs.exp() * log_probs).sum(dim=-1).mean(dim=1),
+            "kl": (change.exp() - 1 - change).mean(dim=1),  # of few samples, and never below 0
+            "value": outputs[..., -1].mean(dim=1),
+        }

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from keisei.worlds.world import Bools, Entity, Ints, World, WorldSettings
+from keisei.worlds.entities import Entity
+from keisei.worlds.world import Bools, Ints, World, WorldSettings
 
 
 class StagHuntSettings(WorldSettings):
@@ -48,13 +49,17 @@ class StagHunt(World):
     actions = ("up", "down", "left", "right", "hunt", "stay")
     Settings = StagHuntSettings
     settings: StagHuntSettings
-    state_names = (*World.state_names, "prey")
+    state_names = (*World.state_names, "prey", "stags", "hares")
+    agent_names = (*World.agent_names, "stags", "hares")
 
     def __init__(self, copies: int = 1, seed: int = 0, **settings: Any) -> None:
         super().__init__(copies, seed, **settings)
         count = self.settings.stags + self.settings.hares
         self.prey: Ints = np.zeros((count, copies), np.int64)  # where; the stags first
         self._kinds = ["stag"] * self.settings.stags + ["hare"] * self.settings.hares
+        # What each agent has caught in this episode, alone or with another.
+        self.stags: Ints = np.zeros((self.num_agents, copies), np.int64)
+        self.hares = self.stags.copy()
         # The first agent to hunt this prey in this turn; -1 for none.
         self._hunter: Ints = np.full((count, copies), -1)
         self._next = self.prey.copy()  # where prey that is caught in this turn comes again
@@ -62,6 +67,7 @@ class StagHunt(World):
     def populate(self) -> None:
         self.build_walls()
         cells = self.draw_distinct(self.inside, len(self._kinds) + self.num_agents)
+        self.stags[:] = self.hares[:] = 0
         self.prey[:] = cells[: len(self._kinds)]
         for kind, where in zip(self._kinds, self.prey, strict=True):
             self.put(kind, where)
@@ -86,15 +92,21 @@ class StagHunt(World):
             beside = hunting & ((distance == 1) | (distance == stride))
             if kind == "hare":
                 self.rewards[agent, beside] += self.settings.hare_reward
+                self.hares[agent] += beside
                 self._comes_again(number, beside)
             else:
                 self._hunt_stag(agent, number, beside)
 
+    def metrics(self) -> dict[str, Any]:
+        return {"stags": self.stags, "hares": self.hares}
+
     def _hunt_stag(self, agent: int, number: int, beside: Bools) -> None:
         first = self._hunter[number]
         together = beside & (first >= 0)
-        self.rewards[agent, together] += self.settings.stag_reward
-        self.rewards[first[together], together.nonzero()[0]] += self.settings.stag_reward
+        copies = np.flatnonzero(together)
+        for hunter in (agent, first[together]):
+            self.rewards[hunter, copies] += self.settings.stag_reward
+            self.stags[hunter, copies] += 1
         first[beside] = np.where(together, -1, agent)[beside]
         self._comes_again(number, together)
 

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from keisei.worlds.world import Bools, Entity, Ints, World, WorldSettings
+from keisei.worlds.entities import Entity
+from keisei.worlds.world import Bools, Ints, World, WorldSettings
 
 
 class TagSettings(WorldSettings):
@@ -85,6 +86,9 @@ class Tag(World):
         if tags.any():
             self._tag(agent, np.flatnonzero(tags), there[tags])
         self.walk(agent, there)
+
+    def timed_out(self) -> Bools:
+        return self.it & (self.pause > 0)
 
     def _tag(self, agent: int, copies: Ints, there: Ints) -> None:
         """In these copies, hand it on to the agent who stands there."""

@@ -4,10 +4,10 @@
 
     runs/<name>/
       config.yaml            all settings
-      metrics.sqlite         returns and losses of every agent, speed, events
+      metrics.sqlite         returns, losses and measures of every agent, speed, events
       tensorboard/           the same numbers for TensorBoard
       checkpoints/           step_000000123456.pt: weights, memories, random states, the world
-      learning_curve.png     the returns of every agent
+      learning_curve.png     the returns of every agent, and all that was measured
 """
 
 from __future__ import annotations
@@ -128,7 +128,13 @@ class WorldTraining:
     def _numbers(self, result: EpochResult) -> dict[str, float]:
         returns = {f"return agent_{i}": float(x) for i, x in enumerate(result.returns)}
         losses = {f"loss agent_{i}": loss for i, loss in result.losses.items()}
+        each = result.by_agent
+        measured = {name: float(np.mean(list(values.values()))) for name, values in each.items()}
+        for name, values in each.items():
+            measured |= {f"{name} agent_{i}": value for i, value in values.items()}
         return {
+            **measured,
+            **result.measures,
             **returns,
             **losses,
             "return": float(result.returns.mean()),

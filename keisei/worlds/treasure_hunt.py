@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from keisei.worlds.world import Entity, Floats, Ints, World, WorldSettings
+from keisei.worlds.entities import Entity
+from keisei.worlds.world import Floats, Ints, World, WorldSettings
 
 VALUES = {"gem": 5.0, "coin": 3.0, "food": 1.0, "bone": -3.0}
 

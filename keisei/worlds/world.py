@@ -23,8 +23,7 @@ counts through all copies, so that `self.positions[agent]` [copies] picks the ag
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -33,6 +32,7 @@ from pydantic import Field, ValidationError
 
 from keisei.random_streams import RandomStreams
 from keisei.settings import ConfigError, Section, explain, setting_names
+from keisei.worlds.entities import Entity, Numbering
 from keisei.worlds.view import View
 
 Ints = npt.NDArray[np.int64]
@@ -43,18 +43,6 @@ Bools = npt.NDArray[np.bool_]
 SomeSettings = TypeVar("SomeSettings", bound=Section)
 
 STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
-
-
-@dataclass(frozen=True)
-class Entity:
-    """Something that a cell may hold. The first of layer 0 is the ground: it covers all cells."""
-
-    name: str
-    letter: str
-    layer: int = 0
-    solid: bool = False  # nobody can walk there
-    color: str = "#888888"
-    shape: str = "square"  # square, circle or diamond
 
 
 class WorldSettings(Section):
@@ -124,6 +112,17 @@ class World:
         """
         raise NotImplementedError
 
+    def metrics(self) -> Mapping[str, Any]:
+        """Numbers for the run's metrics, called when an epoch is over, before the next begins.
+
+        Each is a number, an array [copies], or an array [agents, copies], which is shown by agent.
+        """
+        return {}
+
+    def timed_out(self) -> Bools | None:
+        """Who cannot act for a while [agents, copies]; None in a world where everybody can."""
+        return None
+
     # -- an episode ----------------------------------------------------------------------------
 
     def reset(self) -> None:
@@ -168,6 +167,11 @@ class World:
         if order is not None:
             self._arrange(order.argsort(axis=0))
         return self.end_turn()
+
+    @property
+    def over(self) -> Bools:
+        """Where an episode is over before its time [copies]."""
+        return self.done
 
     def draw_order(self) -> Ints:
         """An order of acting for each copy [agents, copies], by each copy's own stream."""
@@ -269,8 +273,8 @@ class World:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()` of the same world with as many copies."""
         for name in self.state_names:
-            if name == "done" and name not in state:
-                continue  # older checkpoints
+            if name not in state:
+                continue  # an older checkpoint: the next episode sets it
             mine = getattr(self, name)
             if mine.shape != state[name].shape:
                 raise ValueError(f"{name} has the shape {state[name].shape}, not {mine.shape}")
@@ -340,40 +344,11 @@ class World:
         return self.name if ours else f"{kind.__module__}:{kind.__name__}"
 
     def _number_entities(self) -> None:
-        """Give each entity a number, so that sums over layers tell all of a cell's entities."""
-        depth = max(entity.layer for entity in self.entities) + 1
-        layers = [[e for e in self.entities if e.layer == layer] for layer in range(depth)]
-        self.code: dict[str, int] = {}
+        """Give each entity a number; and what is known of each sum of them."""
+        numbers = Numbering(self.name, self.entities)
+        self.code, self.planes = numbers.code, numbers.planes
         self._layer = {entity.name: entity.layer for entity in self.entities}
-        self._by_code: list[dict[int, Entity]] = []
-        unit = 1
-        for layer, members in enumerate(layers):
-            start = 0 if layer == 0 else 1  # above the ground, 0 is nothing
-            codes = {unit * (i + start): entity for i, entity in enumerate(members)}
-            self._by_code.append(codes)
-            self.code |= {entity.name: code for code, entity in codes.items()}
-            unit *= len(members) + start
-        if unit > 256:
-            raise ConfigError(f"world {self.name}: its entities make {unit} sums, more than 256")
-        self._make_tables(layers, unit)
-
-    def _make_tables(self, layers: list[list[Entity]], sums: int) -> None:
-        """What is known of each sum: is it solid, and which planes show it."""
-        shown = [entity for members in layers for entity in members][1:]  # all but the ground
-        self.planes = tuple(entity.name for entity in shown)
-        self._solid: Bools = np.zeros(256, np.bool_)
-        table: Floats = np.zeros((sums, len(shown)), np.float32)
-        sizes = [len(members) + (layer > 0) for layer, members in enumerate(layers)]
-        for code in range(sums):
-            for layer, size in enumerate(sizes):
-                unit = prod(sizes[:layer])
-                here = self._by_code[layer].get(code // unit % size * unit)
-                if here is None:
-                    continue
-                self._solid[code] |= here.solid
-                if here in shown:
-                    table[code, shown.index(here)] = 1
-        self._table = table
+        self._by_code, self._solid, self._table = numbers.by_code, numbers.solid, numbers.table
 
     def _make_grid(self) -> None:
         """The grid with a rim as wide as the agents see: no window ever leaves it."""
