@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 from typing import Annotated, Literal, Optional
 
 import typer
 
 from keisei import __version__, configs
-from keisei.cli_common import JsonFile, Ray, readable_errors
+from keisei.cli_common import USUAL_RUNS, JsonFile, Ray, Runs, readable_errors
 from keisei.cli_worlds import worlds
 from keisei.errors import KeiseiError
 from keisei.models import SHIPPED
@@ -71,16 +70,17 @@ def train(
         typer.Option(help="Write a timeline of the learner and its workers for ui.perfetto.dev."),
     ] = None,
     ray: Ray = None,
+    runs: Runs = None,
 ) -> None:
     """Train an agent by self-play; Ctrl-C saves and stops."""
-    from keisei.training.start import start_training
+    from keisei.training.start import train as start
 
     settings = override or []
     if ray:
         parallel = "training.parallel"
         settings = [f"{parallel}.backend=ray", f"{parallel}.ray_address={ray}", *settings]
     with readable_errors():
-        start_training(config, settings, name, resume, trace)
+        start(config, settings, name=name, resume=resume, runs=runs, trace=trace)
 
 
 @app.command("config")
@@ -134,6 +134,7 @@ def evaluate(
     ] = "kif",
     json: JsonFile = None,
     ray: Ray = None,
+    runs: Runs = None,
 ) -> None:
     """Play a match between any two players: runs, networks with or without search, engines."""
     from keisei.evaluation import evaluate as match
@@ -142,7 +143,7 @@ def evaluate(
     with readable_errors():
         test = Sprt(elo1=sprt) if sprt is not None else None
         settings = match.MatchSettings(games=games, seed=seed, at_once=at_once, sprt=test)
-        match.evaluate(first, second, settings, save, form, json, ray)
+        match.evaluate(first, second, settings, save, form, json, ray, runs or USUAL_RUNS)
 
 
 @app.command()
@@ -156,12 +157,13 @@ def rate(
     seed: Annotated[int, typer.Option(help="Of the players and the order of openings.")] = 1,
     json: JsonFile = None,
     ray: Ray = None,
+    runs: Runs = None,
 ) -> None:
     """Say how strong a player is, in Elo on the yardstick; a network alone and with search."""
     from keisei.evaluation.rate_report import run_rate
 
     with readable_errors():
-        run_rate(player, width, minutes, seed, json, ray)
+        run_rate(player, width, minutes, seed, json, ray, runs=runs or USUAL_RUNS)
 
 
 @app.command()
@@ -178,8 +180,12 @@ def ladder(
         bool,
         typer.Option(help="Keep rating new checkpoints while the run trains, at low priority."),
     ] = False,
-    runs_dir: Annotated[Path, typer.Option(help="The folder with all runs.")] = Path("runs"),
     ray: Ray = None,
+    runs: Runs = None,
+    runs_dir: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(hidden=True, help="What --runs was called before."),
+    ] = None,
 ) -> None:
     """Rate a run's checkpoints by Elo on the yardstick, where the random player is 0."""
     from keisei.evaluation.ladder import LadderSettings
@@ -187,7 +193,7 @@ def ladder(
 
     with readable_errors():
         settings = LadderSettings(checkpoints, tuple(nodes or ()), games, minutes)
-        run_ladder(run, runs_dir, settings, watch, ray)
+        run_ladder(run, runs or runs_dir or USUAL_RUNS, settings, watch, ray)
 
 
 @app.command("play")
@@ -202,6 +208,7 @@ def play_in_terminal(
     start: Annotated[
         str, typer.Option(help="startpos, the name of a handicap, or an SFEN.")
     ] = "startpos",
+    runs: Runs = None,
 ) -> None:
     """Play Shogi against a network in the terminal."""
     from rich.console import Console
@@ -209,19 +216,26 @@ def play_in_terminal(
     from keisei.play import play
 
     with readable_errors():
-        play(network, nodes, side, start, Console())
+        play(network, nodes, side, start, Console(), runs or USUAL_RUNS)
 
 
 @app.command()
 def export(
     network: Annotated[str, typer.Argument(help="RUN (its newest checkpoint) or FILE.pt.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write: NAME.pt.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="NAME.pt or NAME.onnx to write.")],
+    form: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            "--format", help="pt (half precision, for Keisei) or onnx; by default as the file ends."
+        ),
+    ] = None,
+    runs: Runs = None,
 ) -> None:
-    """Save just the network, in half precision: a small file to share and play against."""
+    """Save just the network: a small file to share and play against, or for other programs."""
     from keisei.trained import export_network, find_checkpoint
 
     with readable_errors():
-        export_network(find_checkpoint(network), output)
+        export_network(find_checkpoint(network, runs or USUAL_RUNS), output, form)
         typer.echo(f"{output}: {output.stat().st_size / 1e6:.1f} MB")
 
 
@@ -230,13 +244,14 @@ def calibrate(
     network: Annotated[str, typer.Argument(help="RUN (its newest checkpoint) or FILE.pt.")],
     games: Annotated[int, typer.Option(help="Games that it plays against itself.", min=2)] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the games.")] = 1,
+    runs: Runs = None,
 ) -> None:
     """Find out what a network's values mean as chances to win, and store that with it."""
     from keisei.evaluation.calibration import calibrate as fit
     from keisei.trained import find_checkpoint
 
     with readable_errors():
-        curve = fit(find_checkpoint(network), games, seed)
+        curve = fit(find_checkpoint(network, runs or USUAL_RUNS), games, seed)
         typer.echo("its own estimate -> what it scored")
         for chance in (50, 55, 60, 70, 80, 90):
             scored = 50 * (1 + curve.value(chance / 50 - 1))
@@ -249,19 +264,20 @@ def usi(
     nodes: Annotated[
         int, typer.Option(help="Search nodes per move; 0: as many as the clock allows.", min=0)
     ] = 0,
+    runs: Runs = None,
 ) -> None:
     """Run as a USI engine for Shogi programs, on standard input and output."""
     from keisei.usi.engine import run_engine
 
+    if runs and (runs / model).is_dir():
+        model = str(runs / model)
     with readable_errors():
         run_engine(model, nodes)
 
 
 @app.command()
 def serve(
-    runs: Annotated[
-        Optional[Path], typer.Option(help="The folder with all runs; by default ./runs.")  # noqa: UP045
-    ] = None,
+    runs: Runs = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; other machines need a token.")
     ] = "127.0.0.1",
@@ -371,9 +387,5 @@ def benchmark_search(
 
 def main() -> None:
     """Run the command line."""
-    # Before PyTorch is loaded: its threads wait for each other a moment awake, then asleep. By
-    # default they stay awake much longer, and starve each other beside a busy neighbour; asleep
-    # at once, they take a fifth longer to learn.
-    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     logging.basicConfig(level=logging.WARNING, format="keisei: %(message)s")
     app()

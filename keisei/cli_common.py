@@ -21,6 +21,11 @@ Ray = Annotated[
         help="Use this Ray cluster; auto: the one running here, or else just this machine.",
     ),
 ]
+Runs = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--runs", metavar="DIR", help="The folder with all runs; by default ./runs."),
+]
+USUAL_RUNS = Path("runs")
 
 
 @contextlib.contextmanager

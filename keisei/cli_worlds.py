@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json as json_text
+import os
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
-from keisei.cli_common import JsonFile, Ray, readable_errors
+from keisei.cli_common import USUAL_RUNS, JsonFile, Ray, Runs, readable_errors
 
 worlds = typer.Typer(help="Worlds where many independent agents learn.")
 
@@ -66,11 +68,13 @@ def train(
         typer.Option(help="Write a timeline of what each part does, for ui.perfetto.dev."),
     ] = None,
     trust: Trust = False,
+    runs: Runs = None,
 ) -> None:
     """Train all agents of a world, each with its own learner; Ctrl-C saves and stops."""
     from keisei.worlds.training import start_world_training
 
-    overrides = [*(override or []), *(["parallel.enabled=false"] if debug else [])]
+    debugging = ["parallel.enabled=false"] if debug else []
+    overrides = [*(override or []), *debugging, *_in_folder(runs)]
     with readable_errors():
         start_world_training(world, config, overrides, name, resume, trace, trust)
 
@@ -91,12 +95,13 @@ def watch(
     seed: Annotated[int, typer.Option(help="Seed of the episode.")] = 0,
     speed: Annotated[float, typer.Option(help="Turns per second.", min=0.1)] = 8.0,
     trust: Trust = False,
+    runs: Runs = None,
 ) -> None:
     """Show an episode of a run's agents, live in the terminal or as a film."""
     from keisei.worlds.watch import watch as show
 
     with readable_errors():
-        show(run, film, human, seed, speed, trust=trust)
+        show(run, film, human, seed, speed, trust=trust, runs=runs or USUAL_RUNS)
 
 
 @worlds.command()
@@ -118,9 +123,15 @@ def sweep(
     ] = None,
     ray: Ray = None,
     json: JsonFile = None,
+    runs: Runs = None,
 ) -> None:
     """Train one run per combination of settings and seed; run it again to continue."""
     from keisei.worlds.sweep import sweep as run_all
 
     with readable_errors():
-        run_all(world, vary or [], seeds, override or [], name, ray, json)
+        run_all(world, vary or [], seeds, [*(override or []), *_in_folder(runs)], name, ray, json)
+
+
+def _in_folder(runs: Path | None) -> list[str]:
+    """The setting that stands for --runs; the dot keeps a name such as 2026 from being a number."""
+    return [] if runs is None else [f"runs_dir={json_text.dumps(os.path.join('.', runs))}"]

@@ -22,6 +22,7 @@ HINT_NODES = 100  # at least
 MOST_NODES = 100_000  # in memory: less than a gigabyte
 HELP = """Enter a move in USI (7g7f, 8h2b+, P*5e) or western notation (P-7f, Bx2b+):
 files are 9 to 1 from the left, ranks a to i from the top; + promotes, * drops.
+On the board, v stands before White's pieces, and ^ (Black) or V (White) before the last one moved.
 
   moves      all legal moves
   hint       what Keisei would play
@@ -31,7 +32,14 @@ files are 9 to 1 from the left, ranks a to i from the top; + promotes, * drops.
   quit       leave (or press Ctrl-D)"""
 
 
-def play(network: str, nodes: int, side: str, start: str, console: Console) -> None:
+def play(
+    network: str,
+    nodes: int,
+    side: str,
+    start: str,
+    console: Console,
+    runs: Path = Path("runs"),
+) -> None:
     """Play against a named network from `start`: "startpos", a handicap's name or an SFEN."""
     if side not in ("black", "white", "either"):
         raise KeiseiError(f"--side must be black, white or either, not {side!r}")
@@ -46,7 +54,7 @@ def play(network: str, nodes: int, side: str, start: str, console: Console) -> N
         raise KeiseiError(
             f"--start must be startpos, an SFEN or one of {names}: {error}"
         ) from error
-    trained = load_trained(find_checkpoint(network))
+    trained = load_trained(find_checkpoint(network, runs))
     TerminalGame(trained, nodes, own, game, console).run()
 
 

@@ -16,6 +16,7 @@ from keisei.core.precision import plays_in
 from keisei.curve import Curve
 from keisei.errors import KeiseiError
 from keisei.models import NETWORKS
+from keisei.onnx_format import read_onnx, write_onnx
 from keisei.runs.checkpoint import (
     CheckpointStore,
     load_checkpoint,
@@ -39,7 +40,9 @@ class TrainedNetwork:
 
 
 def load_trained(path: Path, limit: int | None = None) -> TrainedNetwork:
-    """The network of one checkpoint file (of at most `limit` bytes), on the CPU."""
+    """The network of one file (of at most `limit` bytes): a checkpoint's, or ONNX; on the CPU."""
+    if path.suffix == ".onnx":
+        return _load_onnx(path, limit)
     state = load_checkpoint(path, limit)
     with understanding(f"checkpoint {path} has no network that this Keisei can use"):
         # Of the settings only what is needed: an old run may have others that are gone by now.
@@ -55,6 +58,14 @@ def load_trained(path: Path, limit: int | None = None) -> TrainedNetwork:
     return TrainedNetwork(
         partial(evaluate, network), path, steps, seconds * processes / 3600, curve
     )
+
+
+def _load_onnx(path: Path, limit: int | None) -> TrainedNetwork:
+    with understanding(f"{path} has no network that this Keisei can use"):
+        policy, facts = read_onnx(path, limit)
+        curve = Curve(**{name: tuple(map(float, facts["curve"][name])) for name in facts["curve"]})
+        steps, hours = int(facts["steps"]), float(facts["cpu_hours"])
+    return TrainedNetwork(policy, path, steps, hours, curve)
 
 
 def _network(config: ModelConfig, weights: dict[str, torch.Tensor]) -> ActorCriticResTower:
@@ -77,7 +88,7 @@ def find_checkpoint(name: str, runs_dir: Path = Path("runs")) -> Path:
         return NETWORKS[name]
     path = Path(name)
     is_file = os.path.isfile(path)  # which, unlike a Path's, is never an error
-    if path.suffix == ".pt" or is_file:
+    if path.suffix in (".pt", ".onnx") or is_file:
         if not is_file:
             raise KeiseiError(f"there is no checkpoint {name}; runs keep theirs in checkpoints/")
         return path
@@ -88,19 +99,33 @@ def find_checkpoint(name: str, runs_dir: Path = Path("runs")) -> Path:
     return paths[-1]
 
 
-def export_network(checkpoint: Path, file: Path) -> None:
-    """Write the network of a checkpoint alone, in half precision: a small file to play with.
+def export_network(checkpoint: Path, file: Path, form: str | None = None) -> None:
+    """Write the network of a checkpoint alone, as `pt` or `onnx`; by default as the file ends.
 
-    It is a checkpoint of the same format that `load_trained` reads, and that a run cannot resume.
+    `pt` is in half precision, a small file: a checkpoint of the same format that `load_trained`
+    reads, and that a run cannot resume. `onnx` is for other programs (see `onnx_format`).
     """
-    if file.suffix != ".pt":
-        raise KeiseiError(f"{file} must end in .pt: by that, commands know a network's file")
+    form = form or file.suffix.removeprefix(".")
+    if form not in ("pt", "onnx") or file.suffix != f".{form}":
+        raise KeiseiError(
+            f"{file} must end in .pt, or in .onnx with the format onnx: by that, commands know a "
+            "network's file"
+        )
     if file.exists():
         raise KeiseiError(f"{file} is there already: choose another name, or remove it")
     if not file.parent.is_dir():
         raise KeiseiError(f"cannot write {file}: {file.parent} is not a folder")
-    load_trained(checkpoint)  # an error now is better than one where the file is used
+    trained = load_trained(checkpoint)  # an error now is better than one where the file is used
     state = load_checkpoint(checkpoint)
+    if form == "onnx":
+        model = ModelConfig.model_validate(parse_yaml(state["config"])["model"])
+        facts = {
+            "steps": trained.steps,
+            "cpu_hours": trained.cpu_hours,
+            "curve": vars(trained.curve),
+        }
+        write_onnx(_network(model, trained_weights(state)), facts, file)
+        return
     network = {name: weights.half() for name, weights in trained_weights(state).items()}
     if not all(torch.isfinite(weights).all() for weights in network.values()):
         raise KeiseiError(f"{checkpoint} has weights that are too large for half precision")

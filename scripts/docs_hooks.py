@@ -32,7 +32,17 @@ OUTSIDE = {
     "keisei/models/README.md": "network.md",
     "benchmarks/peers/README.md": "peers.md",
     "examples/reference.py": "examples/reference.py",
-    "examples/parallel_training_example.py": "examples/parallel_training_example.py",
+    **{
+        f"examples/{name}.py": f"examples/{name}.py"
+        for name in (
+            "analyse_position",
+            "gymnasium_agent",
+            "onnx_network",
+            "own_player",
+            "parallel_training_example",
+            "train_and_plot",
+        )
+    },
     "keisei/web/static/icon.svg": "images/icon.svg",
 }
 # Defaults that differ from machine to machine.
@@ -77,8 +87,9 @@ def _command(command: Any, name: str) -> Iterator[str]:
         words = [p.name.upper() if p.required else f"[{p.name.upper()}]" for p in arguments]
         usage = " ".join([name, *words, "[OPTIONS]"])
         yield from (f"## {name}", "", command.help, "", "```text", usage, "```", "")
-        if command.params:
-            yield from _table(("option", "default", "meaning"), map(_parameter, command.params))
+        shown = [p for p in command.params if not getattr(p, "hidden", False)]
+        if shown:
+            yield from _table(("option", "default", "meaning"), map(_parameter, shown))
         return
     for word, one in inner.items():
         yield from _command(one, f"{name} {word}")

@@ -30,6 +30,7 @@ def pytest_xdist_make_scheduler(config, log):
 # What `make test-quick` leaves out: whole trainings, failures of processes, browsers, the docs.
 SLOW = (
     "tests/benchmarks/",
+    "tests/cli/test_runs_folder.py",
     "tests/cluster/",
     "tests/core/test_learning.py",
     "tests/core/test_ppo_agent.py::test_before_any_update_the_ratio_is_one_and_nothing_is_clipped[full",
@@ -41,6 +42,7 @@ SLOW = (
     "tests/evaluation/test_stopping.py",
     "tests/evaluation/test_rate.py::test_over_200_players",
     "tests/faults/",
+    "tests/library/",
     "tests/parallel/test_async.py",
     "tests/parallel/test_central_inference.py",
     "tests/parallel/test_failures.py",

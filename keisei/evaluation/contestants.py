@@ -33,6 +33,7 @@ from keisei.evaluation.players import (
     SearchPlayer,
 )
 from keisei.evaluation.usi_player import UsiPlayer
+from keisei.models import NETWORKS
 from keisei.processes.machine import cores
 from keisei.search import Limit
 from keisei.shogi.rules import DEFAULT_MOVE_LIMIT
@@ -80,8 +81,13 @@ class Contestant:
 
 
 @contextmanager
-def open_player(text: str, seed: int, move_limit: int = DEFAULT_MOVE_LIMIT) -> Iterator[Player]:
-    """The player of this name; an engine's processes end with the block."""
+def open_player(
+    text: str | Player, seed: int, move_limit: int = DEFAULT_MOVE_LIMIT
+) -> Iterator[Player]:
+    """The player of this name, or one that is there; an engine's processes end with the block."""
+    if not isinstance(text, str):
+        yield text
+        return
     asked = Contestant.read(text)
     share = asked.number("random", 0, 0, 100) / 100
     name = asked.settings.pop("name", None)
@@ -98,17 +104,17 @@ def open_player(text: str, seed: int, move_limit: int = DEFAULT_MOVE_LIMIT) -> I
             player.close()
 
 
-def resolve(text: str) -> str:
+def resolve(text: str, runs: Path = Path("runs")) -> str:
     """A name for the same player that is valid in any folder, for play on one core.
 
-    A run becomes its newest checkpoint, and an engine gets one process.
+    A run (one of those in `runs`) becomes its newest checkpoint, and an engine gets one process.
     """
     asked = Contestant.read(text)
     if asked.what in ("random", "greedy"):
         return text
     if asked.what.startswith("usi:"):
         return text if "processes" in asked.settings else f"{text},processes=1"
-    path = find_checkpoint(asked.what).resolve()
+    path = find_checkpoint(asked.what, runs).resolve()
     return ",".join([str(path), *(f"{name}={value}" for name, value in asked.settings.items())])
 
 
@@ -164,7 +170,10 @@ def _allowed_seconds(go: str) -> float:
 
 
 def _name_of_checkpoint(path: Path) -> str:
-    """Such as "quick 524288" for runs/quick/checkpoints/step_000000524288.pt."""
+    """Such as "quick 524288" for runs/quick/checkpoints/step_000000524288.pt, or "shipped"."""
+    for name, shipped in NETWORKS.items():
+        if path.resolve() == shipped.resolve():
+            return name
     step = path.stem.removeprefix("step_").lstrip("0") or "0"
     if path.parent.name == "checkpoints":
         return f"{path.resolve().parent.parent.name} {step}"

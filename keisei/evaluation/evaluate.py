@@ -13,10 +13,13 @@ from rich.console import Console
 
 from keisei.errors import KeiseiError
 from keisei.evaluation.contestants import open_player, resolve
-from keisei.evaluation.match import MatchResult, play_match
+from keisei.evaluation.match import MatchResult
+from keisei.evaluation.match import play_match as play_games
 from keisei.evaluation.openings import load_openings
 from keisei.evaluation.pairs import Pentanomial
+from keisei.evaluation.players import Player
 from keisei.evaluation.statistics import Sprt, summarise
+from keisei.network import Network
 from keisei.processes.pool import Pool, open_process_pool, open_ray_pool
 from keisei.shogi.records import write_record
 from keisei.shogi.rules import DEFAULT_MOVE_LIMIT
@@ -57,6 +60,27 @@ class MatchSettings:
         return min(share, _GENERATIONS * self.at_once)
 
 
+def play_match(
+    first: Network | Player | str, second: Network | Player | str, games: int = 100, seed: int = 1
+) -> MatchResult:
+    """A match between any two players: the one that `keisei evaluate` plays with this seed.
+
+    A player is a network, a name as the command takes it ("random", "shipped,nodes=100", ...) or an
+    object of your own with a `name` and `choose` (see `Player`). Networks and names play on all
+    cores, your own player in this process.
+
+    >>> result = play_match("greedy", "random", games=2)
+    >>> result.played, result.first, result.second
+    (2, 'greedy', 'random')
+    """
+    settings = MatchSettings(games=games, seed=seed)
+    one, two = (str(p.path) if isinstance(p, Network) else p for p in (first, second))
+    if not (isinstance(one, str) and isinstance(two, str)):
+        return play_batch(one, two, settings, 0, games)
+    *_, result = _play(one, two, settings, None)
+    return result
+
+
 def evaluate(
     first: str,
     second: str,
@@ -65,6 +89,7 @@ def evaluate(
     suffix: str = "kif",
     json_file: Path | None = None,
     ray: str | None = None,
+    runs: Path = Path("runs"),
 ) -> MatchResult:
     """Play a match between two named players, show the result, and save what was asked for."""
     console = Console()
@@ -73,6 +98,7 @@ def evaluate(
     for folder in (save, json_file and json_file.parent):
         if folder:  # if it cannot be made, say so before the match
             folder.mkdir(parents=True, exist_ok=True)
+    first, second = resolve(first, runs), resolve(second, runs)
     result, stopped = None, False
     try:
         with closing(_play(first, second, settings, ray)) as course:
@@ -156,14 +182,14 @@ def _join(batches: dict[int, MatchResult]) -> MatchResult:
 
 
 def play_batch(
-    first: str, second: str, settings: MatchSettings, begin: int, games: int
+    first: str | Player, second: str | Player, settings: MatchSettings, begin: int, games: int
 ) -> MatchResult:
     """Play `games` games from number `begin` on with new players; equal names are told apart."""
     seed, limit = settings.seed + 2 * begin, settings.move_limit
     with open_player(first, seed, limit) as one, open_player(second, seed + 1, limit) as two:
         if one.name == two.name:
             two.name += " (2)"
-        return play_match(
+        return play_games(
             one,
             two,
             games,

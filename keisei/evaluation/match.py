@@ -52,7 +52,7 @@ class MatchResult:
     losses: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)  # by player
-    games: list[MatchGame] = field(default_factory=list)
+    games: list[MatchGame] = field(default_factory=list, repr=False)
     seconds: float = 0.0  # that the games took
 
     @property

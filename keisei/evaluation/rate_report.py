@@ -30,6 +30,7 @@ def run_rate(
     json_file: Path | None = None,
     ray: str | None = None,
     yardstick: Yardstick | None = None,
+    runs: Path = Path("runs"),
 ) -> list[Candidate]:
     """Rate a player and show the result; a network is rated by its policy and with search."""
     console, begin = Console(), time.monotonic()
@@ -38,7 +39,7 @@ def run_rate(
     yardstick = yardstick or load_yardstick()
     if missing := yardstick.missing():
         console.print(missing, highlight=False)
-    candidates = [_candidate(text, width, seed) for text in ways_to_play(player)]
+    candidates = [_candidate(resolve(text, runs), width, seed) for text in ways_to_play(player)]
     check_engines(yardstick)
     where = open_ray_pool(ray, play_batch) if ray else open_process_pool(play_batch)
     stopped = False
@@ -76,11 +77,10 @@ def ways_to_play(player: str) -> list[str]:
     return [player, f"{player},nodes={NODES}"] if is_network and not told else [player]
 
 
-def _candidate(text: str, width: float | None, seed: int) -> Candidate:
-    player = resolve(text)
+def _candidate(player: str, width: float | None, seed: int) -> Candidate:
     with open_player(player, seed) as opened:  # a wrong name is an error at once
         name = opened.name
-    searches = {"nodes", "seconds"} & Contestant.read(text).settings.keys()
+    searches = {"nodes", "seconds"} & Contestant.read(player).settings.keys()
     return Candidate(name, player, width or (SEARCH_WIDTH if searches else WIDTH))
 
 

@@ -18,17 +18,20 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from io import FileIO
 from itertools import count
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import psutil
 
 from keisei.errors import KeiseiError
 from keisei.files import read_regular, replace_file
+from keisei.runs.metrics import MetricsReader
 
 if sys.platform != "win32":
     import fcntl
@@ -85,7 +88,9 @@ class Run:
         replace_file(self.config_path, config_yaml.encode())
 
     @classmethod
-    def open(cls, path_or_name: str | Path, root: Path, of_world: bool = False) -> "Run":
+    def open(
+        cls, path_or_name: str | Path, root: Path = Path("runs"), of_world: bool = False
+    ) -> "Run":
         """The run of that name below `root`, or in that folder; of Shogi, or of a world."""
         candidates = [root / path_or_name, Path(path_or_name)]
         # os.path: a name that no file can have (300 letters) is not an error, but no run.
@@ -122,6 +127,32 @@ class Run:
     @property
     def name(self) -> str:
         return self.folder.resolve().name
+
+    def metric_names(self) -> list[str]:
+        """The names of all metrics, sorted."""
+        with MetricsReader(self.metrics_path) as reader:
+            return reader.names()
+
+    def metrics(self, name: str) -> Mapping[str, Any]:
+        """A metric's columns "step" and "value": a DataFrame if pandas is installed, else arrays.
+
+        `win_rate/random` is short for `wins against random`.
+        """
+        if name.startswith("win_rate/"):
+            name = f"wins against {name.removeprefix('win_rate/')}"
+        with MetricsReader(self.metrics_path) as reader:
+            series = reader.series(name)
+            if not series:
+                known = ", ".join(reader.names()) or "none yet"
+                raise RunError(f"the run {self.name} has no metric {name!r}; it has: {known}")
+        steps, values = zip(*series, strict=True)
+        columns = {"step": np.array(steps), "value": np.array(values, dtype=np.float64)}
+        try:
+            from pandas import DataFrame
+        except ImportError:
+            return columns
+        frame: Mapping[str, Any] = DataFrame(columns)
+        return frame
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

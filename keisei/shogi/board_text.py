@@ -23,8 +23,8 @@ _SIGNS: dict[Side, str] = {"black": "☗", "white": "☖"}
 def board_text(game: ShogiGame) -> Text:
     """The board, the hands and whose turn it is; aligned where kanji are two columns wide.
 
-    White's pieces have a "v" before them and are cyan, promoted ones are red; the piece that moved
-    last has a "*" before it and is reversed (it is the side's that is not to move).
+    White's pieces have a "v" before them and are cyan, promoted ones are red. The piece that moved
+    last is reversed and has a "V" before it if it is White's, a "^" if it is Black's.
 
     >>> from keisei.shogi import ShogiGame
     >>> print(board_text(ShogiGame()).plain.splitlines()[3])
@@ -48,7 +48,7 @@ def _square(square: str, last: bool) -> tuple[str, Style]:
     letter, promoted = square[-1], square[0] == "+"
     kanji = (_PROMOTED if promoted else _PIECES).get(letter.upper(), "・")
     color = "red" if promoted else "cyan" if letter.islower() else None
-    mark = "*" if last else "v" if letter.islower() else " "
+    mark = "vV"[last] if letter.islower() else " ^"[last]
     return mark + kanji, Style(color=color, dim=square == " ", reverse=last)
 
 

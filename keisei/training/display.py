@@ -78,7 +78,7 @@ class Display(Callback):
             ("time", f"{clock(progress.seconds)} of playing and learning"),
             ("speed", f"{number(rate)} steps/s"),
             *(
-                (f"against {name}", "{:.0%} won, {:.0%} drawn, {:.0%} lost".format(*shares[-1]))
+                (f"against {name}", "{} won, {} drawn, {} lost".format(*map(percent, shares[-1])))
                 for name, shares in self.against.items()
                 if shares
             ),

@@ -247,8 +247,12 @@ def number(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share of 1 in percent."""
-    return "-" if share is None or math.isnan(share) else f"{share:.0%}"
+    """A share of 1 in percent. A half is rounded up, as the page does, not to the even number.
+
+    >>> percent(197 / 200), percent(None)
+    ('99%', '-')
+    """
+    return "-" if share is None or math.isnan(share) else f"{math.floor(100 * share + 0.5)}%"
 
 
 def clock(seconds: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Starting a training from the command line: a new run, or an old one."""
+"""Starting a training, from the command line or from Python: a new run, or an old one."""
 
 from __future__ import annotations
 
@@ -29,31 +29,46 @@ from keisei.training.training_loop_manager import TrainingLoopManager
 log = logging.getLogger(__name__)
 
 
-def start_training(
-    config_file: Path | str | None,
-    overrides: Sequence[str],
-    name: str | None,
-    resume: str | None,
-    trace_file: Path | None = None,
-) -> bool:
-    """Train a new run, or resume one; returns whether it finished."""
-    if resume and (name or config_file):
+def train(
+    config: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    *,
+    name: str | None = None,
+    resume: str | None = None,
+    runs: str | Path | None = None,
+    callbacks: Sequence[Callback] = (),
+    trace: Path | None = None,
+) -> Run:
+    """Train a new run, or resume one, as `keisei train` does; Ctrl-C saves and returns.
+
+    `config` is a name ("quick", "hour", "night") or a YAML file, and `overrides` change single
+    settings. `runs` is the folder with all runs. Callbacks are called before Keisei's own: what one
+    adds to `trainer.progress.metrics` in `on_update` is recorded and shown with the rest.
+
+        run = keisei.train("quick", ["training.total_timesteps=131072"], callbacks=[Mine()])
+        run.metrics("win_rate/random")
+    """
+    if resume and (name or config):
         raise KeiseiError(
             "--resume takes the run's own name and settings: leave out --name/--config"
         )
-    check_trace_file(trace_file)
+    check_trace_file(trace)
     keep_freed_memory()
     with contextlib.ExitStack() as open_things:
-        trace = open_things.enter_context(contextlib.closing(Trace(trace_file)))
+        timeline = open_things.enter_context(contextlib.closing(Trace(trace)))
         if resume:
-            run, config = open_run(resume, overrides)
-            check_machine(config)
-            join_cluster(config, open_things)
-            return TrainingLoopManager(resume_trainer(run, config, trace)).run()
-        config = join_cluster(load_config(config_file, overrides), open_things)
-        check_machine(config)  # before there is a folder that has the run's name
-        run = Run.create(Path(config.logging.runs_dir), name, to_yaml(config))
-        return TrainingLoopManager(Trainer(config, run, make_callbacks(config), trace)).run()
+            run, settings = open_run(resume, overrides, runs)
+            check_machine(settings)
+            join_cluster(settings, open_things)
+            trainer = resume_trainer(run, settings, timeline, callbacks)
+        else:
+            settings = _in_folder(load_config(config, overrides), runs)
+            settings = join_cluster(settings, open_things)
+            check_machine(settings)  # before there is a folder that has the run's name
+            run = Run.create(Path(settings.logging.runs_dir), name, to_yaml(settings))
+            trainer = Trainer(settings, run, make_callbacks(settings, callbacks), timeline)
+        TrainingLoopManager(trainer).run()
+    return run
 
 
 def check_machine(config: AppConfig) -> None:
@@ -83,16 +98,29 @@ def join_cluster(config: AppConfig, open_things: contextlib.ExitStack) -> AppCon
     return fit_to_cluster(config)
 
 
-def open_run(name: str, overrides: Sequence[str]) -> tuple[Run, AppConfig]:
+def open_run(
+    name: str, overrides: Sequence[str], runs: str | Path | None = None
+) -> tuple[Run, AppConfig]:
     """An existing run and its settings."""
     defaults = load_config(overrides=[o for o in overrides if o.startswith("logging.runs_dir=")])
-    run = Run.open(name, Path(defaults.logging.runs_dir))
-    return run, load_config(run.config_path, overrides)
+    run = Run.open(name, Path(_in_folder(defaults, runs).logging.runs_dir))
+    return run, _in_folder(load_config(run.config_path, overrides), runs)
 
 
-def resume_trainer(run: Run, config: AppConfig, trace: Trace | None = None) -> Trainer:
+def _in_folder(config: AppConfig, runs: str | Path | None) -> AppConfig:
+    if runs is not None:
+        config.logging.runs_dir = str(runs)
+    return config
+
+
+def resume_trainer(
+    run: Run,
+    config: AppConfig,
+    trace: Trace | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> Trainer:
     """The trainer of an existing run, at its newest good checkpoint."""
-    trainer = Trainer(config, run, make_callbacks(config), trace)
+    trainer = Trainer(config, run, make_callbacks(config, callbacks), trace)
     if not trainer.checkpoints.paths():
         if not is_training(run.folder):  # else it does not start at all, and says why
             log.warning("%s has no checkpoint yet: it starts from the beginning", run.name)
@@ -108,9 +136,12 @@ def resume_trainer(run: Run, config: AppConfig, trace: Trace | None = None) -> T
     return trainer
 
 
-def make_callbacks(config: AppConfig) -> list[Callback]:
-    """What watches a run; the display is last, so that it shows what the others have done."""
-    callbacks: list[Callback] = [RecordMetrics()]
+def make_callbacks(config: AppConfig, own: Sequence[Callback] = ()) -> list[Callback]:
+    """What watches a run: the user's own first, so that the others record what they add.
+
+    The display is last, so that it shows what the others have done.
+    """
+    callbacks: list[Callback] = [*own, RecordMetrics()]
     if config.wandb.enabled:
         callbacks.append(Wandb())
     if config.evaluation.rate:

@@ -21,17 +21,21 @@ from keisei.worlds.film import check_film, write_film
 from keisei.worlds.models import HumanModel, RandomModel
 from keisei.worlds.parallel_environment import build
 from keisei.worlds.registry import AnyWorld, make_world
-from keisei.worlds.training import load_run_config, open_run
+from keisei.worlds.training import load_run_config
 from keisei.worlds.world import World
 
 KEYS = {"w": "up", "s": "down", "a": "left", "d": "right", " ": "stay", "e": "clean", "f": "hunt"}
 
 
 def load_episode(
-    name: str, seed: int, human: int | None = None, trust: bool = False
+    name: str,
+    seed: int,
+    human: int | None = None,
+    trust: bool = False,
+    runs: Path = Path("runs"),
 ) -> Environment:
     """One copy of a run's world, with its agents as they are in the newest checkpoint."""
-    return load_episode_of(open_run(name), seed, human, trust)
+    return load_episode_of(Run.open(name, runs, of_world=True), seed, human, trust)
 
 
 def load_episode_of(
@@ -94,12 +98,13 @@ def watch(
     turns_per_s: float = 8.0,
     console: Console | None = None,
     trust: bool = False,
+    runs: Path = Path("runs"),
 ) -> None:
     """Show an episode; with `film`, write it there instead; `trust` is for a world that is code."""
     console = console or Console()
     if film is not None:
         check_film(film)
-    environment = load_episode(name, seed, human, trust)
+    environment = load_episode(name, seed, human, trust, runs)
     world = environment.world
     assert isinstance(world, World)
     world.reset()

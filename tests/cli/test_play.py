@@ -138,8 +138,8 @@ def test_an_exported_network_is_small_and_plays(tmp_path):
     assert {str(tensor.dtype) for tensor in weights} == {"torch.float16"}
 
 
-@pytest.mark.parametrize("name", ["network.onnx", "there.pt"])
-def test_export_overwrites_nothing_and_knows_one_format(tmp_path, name):
+@pytest.mark.parametrize("name", ["network.txt", "there.pt"])
+def test_export_overwrites_nothing_and_knows_two_formats(tmp_path, name):
     (tmp_path / "there.pt").write_text("mine")
     done = export(tmp_path / name)
     assert done.returncode == 2

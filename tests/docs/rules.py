@@ -91,14 +91,21 @@ RULES = [
 ]
 # The same for Python: a page's script with these texts changed.
 PYTHON = {
+    "README.md": {
+        '"training.total_timesteps=131072"': ", ".join(
+            f'"{setting}"' for setting in [*TINY, "training.parallel.enabled=false"]
+        )
+    },
     "docs/parallel.md": {
         '"training.parallel.num_workers=2"': ", ".join(f'"{setting}"' for setting in TINY)
     },
     "docs/worlds.md": {"copies=128": "copies=8", "epochs=50": "epochs=1"},
 }
 PYTHON_ELSEWHERE = {
+    "docs/python.md": "tests/library/test_wheel.py::"
+    "test_the_blocks_of_the_page_run_in_an_empty_folder",
     "docs/worlds/tutorial.md": "tests/worlds/test_tutorial.py::"
-    "test_the_tutorial_runs_from_its_first_line_to_its_last"
+    "test_the_tutorial_runs_from_its_first_line_to_its_last",
 }
 
 

@@ -88,7 +88,8 @@ def test_the_reference_has_every_command_with_its_options(site):
             look_for(inner, f"{name} {word}")
         if not hasattr(command, "commands"):
             assert f">{name}<" in text
-            options = [option for p in command.params for option in p.opts if option[0] == "-"]
+            params = [p for p in command.params if not getattr(p, "hidden", False)]
+            options = [option for p in params for option in p.opts if option[0] == "-"]
             assert [option for option in options if f">{option}</code>" not in text] == []
 
     look_for(typer.main.get_command(app), "keisei")

@@ -21,7 +21,12 @@ RUNS = {
     ),
     "scripts/mutants.py": (["27 points"], "1 of 1 faults noticed (100%)"),
     "scripts/profile_training.py": (["--mode=parallel", "--workers=2", *SMALL], "collect"),
+    "examples/analyse_position.py": ([], "black wins with "),
+    "examples/gymnasium_agent.py": ([], "reward -1"),
+    "examples/onnx_network.py": ([], "moves: "),
+    "examples/own_player.py": ([], "shipped policy - promoter: "),
     "examples/parallel_training_example.py": ([], "worker 1: "),
+    "examples/train_and_plot.py": (TINY, "see win_rate.png"),
 }
 ELSEWHERE = {
     "scripts/docs_hooks.py": "tests/docs/test_site.py",

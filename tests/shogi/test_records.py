@@ -437,7 +437,8 @@ def test_replay_in_a_pipe_shows_every_position_and_the_outcome(tmp_path):
     text = shown(tmp_path / "game.kif")
     assert [text.count(f"{n}/2  ") for n in (1, 2)] == [1, 1]
     assert text.count("+----------------------------+") == 2 * 3
-    assert "*歩" in text
+    assert "^歩" in text
+    assert "V歩" in text
     assert text.rstrip().endswith("white wins by resignation")
 
 
@@ -476,10 +477,18 @@ def test_the_board_is_aligned_and_tells_sides_promotions_and_the_last_move_apart
     text = board_text(game)
     lines = text.plain.splitlines()
     assert {cell_len(line) for line in lines[3:12]} == {34}
-    assert sum(line.count("*") for line in lines[3:12]) == 1
+    assert sum(line.count("^") + line.count("V") for line in lines[3:12]) == 1
     styles = {str(span.style) for span in text.spans}
     assert {"cyan", "red"} <= {word for style in styles for word in style.split()}
     assert any("reverse" in style for style in styles)
+
+
+def test_the_piece_that_moved_last_still_shows_whose_it_is():
+    game = ShogiGame()
+    game.push_usi("7g7f")
+    assert board_text(game).plain.splitlines()[8] == "| ・ ・^歩 ・ ・ ・ ・ ・ ・ |六 f"
+    game.push_usi("3c3d")
+    assert board_text(game).plain.splitlines()[6] == "| ・ ・ ・ ・ ・ ・V歩 ・ ・ |四 d"
 
 
 def test_hands_and_the_side_to_move_are_shown():
