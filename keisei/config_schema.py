@@ -48,6 +48,14 @@ class EnvConfig(Section):
         description="Reward for each pawn's worth of material that a move gains. "
         "0 leaves only winning and losing.",
     )
+    adjudicate: float = Field(
+        0.0,
+        ge=0,
+        le=1000,
+        description="A game that comes to the move limit counts as won for the side that is this "
+        "many pawns of material ahead, and less for less; 0: it is drawn. For learning only: "
+        "records and matches have a draw.",
+    )
     start_positions: list[str] = Field(
         default_factory=lambda: ["startpos"],
         min_length=1,

@@ -15,6 +15,7 @@ from keisei.search.gumbel import GumbelSearch, GumbelSettings
 from keisei.shogi import FinishedGame, VectorShogi, features
 from keisei.shogi.material import material
 from keisei.shogi.rules import START_SFEN
+from keisei.shogi.vector_shogi import Step
 
 ALL = np.True_
 NONE: npt.NDArray[np.float32] = np.empty(0, dtype=np.float32)
@@ -35,7 +36,8 @@ class SelfPlayShard:
 
     Its games draw from random streams of their own, from `first_stream` on: it plays the same games
     wherever it runs. Later incarnations of it play other games. Beside winning and losing, each
-    move is rewarded with `material_reward` for every pawn's worth of material that it gains.
+    move is rewarded with `material_reward` for every pawn's worth of material that it gains. A game
+    that comes to the move limit counts for who has more: wholly for a lead of `adjudicate` pawns.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class SelfPlayShard:
         incarnation: int = 0,
         move_limit: int,
         material_reward: float = 0.0,
+        adjudicate: float = 0.0,
         start_sfens: Sequence[str] = (START_SFEN,),
         search: GumbelSettings | None = None,
     ) -> None:
@@ -59,6 +62,7 @@ class SelfPlayShard:
         )
         self.incarnation = incarnation
         self.material_reward = material_reward
+        self.adjudicate = adjudicate
         self._search = search
         # Against an opponent: the learner's side in each game (0 Black, 1 White), and its scores.
         self.sides = np.arange(num_games) % 2
@@ -92,8 +96,7 @@ class SelfPlayShard:
             rollout.log_probs[t] = chosen.log_probs
             rollout.values[t] = chosen.values
             result = games.step(actions)
-            gain = self._material_gain(rollout.observations[t], result.dones)
-            rollout.rewards[t] = result.rewards + gain
+            rollout.rewards[t] = self._rewards(rollout.observations[t], result)
             rollout.dones[t] = result.dones
             count_steps(count)
             finished += result.finished
@@ -151,14 +154,18 @@ class SelfPlayShard:
             self.scores.append(0.5 if winner is None else float(winner == learner))
             self.sides[end.game] ^= 1
 
-    def _material_gain(
-        self, before: npt.NDArray[np.uint8], dones: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.float32]:
-        """The reward for material won by the moves just made; a game's last move has none."""
+    def _rewards(self, before: npt.NDArray[np.uint8], result: Step) -> npt.NDArray[np.float32]:
+        """Of the moves just made; a game's last move has none for material."""
+        had = material(before)
         # The board is turned after the move: what the opponent has there is the mover's.
-        gain = -material(self.games.observations) - material(before)
-        gain[dones] = 0
-        return gain * np.float32(self.material_reward)
+        gain = -material(self.games.observations) - had
+        gain[result.dones] = 0
+        rewards: npt.NDArray[np.float32] = result.rewards + gain * np.float32(self.material_reward)
+        if self.adjudicate:
+            for end in result.finished:
+                if end.outcome.reason == "move limit":
+                    rewards[end.game] = np.clip(had[end.game] / self.adjudicate, -1, 1)
+        return rewards
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that changes while playing."""
@@ -185,6 +192,7 @@ def make_shard(
         incarnation=state.get("incarnation", 0),
         move_limit=config.env.move_limit,
         material_reward=config.env.material_reward,
+        adjudicate=config.env.adjudicate,
         start_sfens=config.env.start_sfens(),
         search=settings if config.training.searches else None,
     )

@@ -211,3 +211,12 @@ def test_values_and_last_values_are_those_of_their_own_game(agent):
     np.testing.assert_array_equal(rollout.values, [one.values for one in seen[:-1]])
     np.testing.assert_array_equal(rollout.last_values, seen[-1].values)
     assert len(set(rollout.last_values.tolist())) == 3
+
+
+@pytest.mark.parametrize(("pawns", "reward"), [(0, 0.0), (20, 0.5), (5, 1.0)])
+def test_a_game_at_the_move_limit_counts_for_who_has_more_material(agent, pawns, reward):
+    rollout, rook_more = empty_rollout(2, 1), "4k4/9/9/9/9/9/9/9/4K4 b R 1"
+    shard = SelfPlayShard(1, 1, move_limit=2, adjudicate=pawns, start_sfens=[rook_more])
+    (game,) = shard.collect(agent.evaluate, rollout, version=5)
+    assert game.outcome.reason == "move limit"
+    assert rollout.rewards[:, 0].tolist() == [0, -reward]  # White moved last
