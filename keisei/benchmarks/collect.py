@@ -30,6 +30,7 @@ from keisei.selfplay.shard import SelfPlayShard
 from keisei.shogi.features import OBSERVATION_BYTES
 from keisei.training.parallel import ParallelManager
 from keisei.training.parallel.model_sync import ModelReceiver, ModelSynchronizer
+from keisei.training.parallel.serial_manager import SerialManager
 
 GAMES = 64
 
@@ -146,6 +147,20 @@ def collecting(config: AppConfig, agent: Learner, seconds: float) -> Contender:
     return run
 
 
+def in_one_process(config: AppConfig, agent: Learner, seconds: float) -> Contender:
+    """Moves that the same shards play without workers, one after another."""
+    manager = SerialManager(config, agent)
+    manager.start_workers()
+
+    def run() -> tuple[int, float]:
+        steps, start = 0, time.perf_counter()
+        while time.perf_counter() - start < seconds:
+            steps += sum(rollout.num_steps for rollout in manager.collect_experiences())
+        return steps, time.perf_counter() - start
+
+    return run
+
+
 def _next_move(manager: ParallelManager, seconds: float) -> tuple[int, float]:
     """Wait `seconds`, then for the next move; returns the steps so far and the time."""
     counted = "evaluations" if manager.config.training.searches else "steps"
@@ -239,6 +254,9 @@ def contenders_of(
     if preset == "tiny" and isinstance(agent, PPOAgent) and not more:
         in_turn = ParallelManager(settings(preset, 2, "sync", 32, games=games), agent)
         running.enter_context(in_turn)
+        four = settings(preset, 4, length=8, games=games)
+        contenders["one_process"] = in_one_process(four, agent, seconds)
+        contenders["collect_4"] = collecting(four, agent, seconds)
         contenders["single_game"] = single_game(agent, False, seconds)
         contenders["train_2"] = training(agent, in_turn, seconds)
         contenders["train_single_game"] = single_game(agent, True, seconds)
@@ -267,6 +285,9 @@ def run(
         "ratio_to_forward": ("collect_2", "forward_2"),
         "scaling_2_workers": ("collect_2", "collect_1"),
         "ratio_to_float32": ("collect_2", "collect_2_float32"),
+        "1_worker_to_one_process": ("collect_1", "one_process"),
+        "2_workers_to_one_process": ("collect_2", "one_process"),
+        "4_workers_to_one_process": ("collect_4", "one_process"),
         "ratio_to_single_game": ("collect_2", "single_game"),
         "training_parallel_to_serial": ("train_2", "train_single_game"),
     }

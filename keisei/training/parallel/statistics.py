@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import psutil
+import torch
 
 from keisei.selfplay.plan import FailurePolicy
 from keisei.training.parallel.experience_collector import ExperienceCollector, Record
@@ -123,6 +125,9 @@ def worker_metrics(manager: BaseManager) -> dict[str, float]:
     workers = list(now["workers"].values())
     count = max(len(workers), 1)  # on Ray, all may be away
     means = {f"workers_{name}": sum(w[name] for w in workers) / count for name in ACTIVITIES}
+    if manager.agent.device.type == "cuda":
+        with suppress(ImportError, RuntimeError):  # it needs nvidia-ml-py, and a driver that tells
+            means["gpu_busy"] = torch.cuda.utilization(manager.agent.device) / 100
     if manager.parallel.model_sync_interval == "auto":
         means["sync_interval"] = manager.sync_interval
     return {
