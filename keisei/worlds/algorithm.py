@@ -6,9 +6,8 @@ algorithms, and what learns N of them at once is the same code that learns one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,8 @@ import torch
 from keisei.random_streams import RandomStreams
 from keisei.worlds.config import LearnerSettings
 from keisei.worlds.memory import Arrays, Buffer
-from keisei.worlds.stack import Adam, State, leaves_of, mlp, new_mlp
+from keisei.worlds.networks import NETWORKS, new_weights
+from keisei.worlds.stack import Adam, State, leaves_of
 from keisei.worlds.view import View
 
 Ints = npt.NDArray[np.int64]
@@ -41,14 +41,22 @@ class Trained:
 class Algorithm:
     """The base of `DoubleDQN` and `PPO`."""
 
-    extras: ClassVar[Sequence[str]] = ()  # what is remembered of a step beside the usual
-
     def __init__(self, view: View, num_actions: int, settings: LearnerSettings) -> None:
         self.view, self.num_actions, self.settings = view, num_actions, settings
         self.adam = Adam(settings.learning_rate, settings.max_grad_norm, settings.adam_eps)
-        self.sizes = [view.inputs, *settings.hidden, self.outputs]
-        layers = range(len(self.sizes) - 1)
-        self.weights = [f"{kind}{layer}" for layer in layers for kind in "wb"]
+        self.network = NETWORKS[settings.network](view, self.outputs, settings)
+        self.layout = dict(self.network.layout)
+
+    @property
+    def weights(self) -> list[str]:
+        """The names of all that is learned."""
+        return list(self.layout)
+
+    @property
+    def extras(self) -> dict[str, tuple[int, ...]]:
+        """What is remembered of a step beside the usual, and its shape."""
+        size = self.network.carried
+        return {"carried": (size,), "first": ()} if size else {}
 
     @property
     def outputs(self) -> int:
@@ -57,16 +65,41 @@ class Algorithm:
 
     def new_state(self, generator: torch.Generator) -> State:
         """The state of one new agent."""
-        weights = new_mlp(self.sizes, generator, self.settings.last_layer_scale)
+        weights = new_weights(self.layout, generator)
         return {**weights, **self.adam.new_state(weights)}
+
+    @property
+    def least_turns(self) -> int:
+        """How many turns must be remembered before there is anything to learn."""
+        return 2
 
     def memory_turns(self, copies: int, turns_per_training: int) -> int:
         """How many turns an agent must remember."""
         raise NotImplementedError
 
-    def scores(self, state: State, inputs: torch.Tensor) -> torch.Tensor:
-        """What the networks say [agents, batch, outputs]."""
-        return mlp(state, inputs)
+    def answer(
+        self, state: State, inputs: torch.Tensor, carried: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """What the networks say [agents, batch, outputs], and what they carry on."""
+        features, carried = self.network.features(state, inputs, carried)
+        return self.say(state, features), carried
+
+    def say(self, weights: State, features: torch.Tensor) -> torch.Tensor:
+        """What the networks say [agents, batch, outputs] of features [agents, batch, width]."""
+        return self.network.last(weights, features)
+
+    def features(
+        self, weights: State, inputs: torch.Tensor, batch: Arrays, prefix: str = ""
+    ) -> torch.Tensor:
+        """Features [agents, batch, width] to learn from, or of a gru [agents, batch, turns, width].
+
+        `inputs` are the encoded states of the batch.
+        """
+        if not self.network.carried:
+            return self.network.features(weights, inputs, inputs, prefix)[0]
+        carried, first = torch.from_numpy(batch["carried"]), torch.from_numpy(batch["first"] > 0)
+        looks = torch.from_numpy(batch["action"] < 0)
+        return self.network.unroll(weights, inputs, carried, first, looks, prefix)
 
     def choose(
         self, scores: npt.NDArray[np.float32], streams: RandomStreams, epoch: int

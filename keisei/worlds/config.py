@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, Optional
+from typing import Annotated, Any, Literal, Optional
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -28,8 +28,21 @@ KINDS = ("double_dqn", "ppo", "random")  # of agents; all others are code: MODUL
 class LearnerSettings(Section):
     """What both kinds of learner can be told."""
 
-    hidden: list[int] = Field(
+    network: Literal["mlp", "cnn", "gru"] = Field(
+        "mlp",
+        description="mlp: plain layers. cnn: filters for windows and pixels before them. gru: the "
+        "last hidden layer remembers the turns before.",
+    )
+    hidden: list[Annotated[int, Field(ge=1)]] = Field(
         default_factory=lambda: [256, 128], description="Sizes of the network's hidden layers."
+    )
+    channels: list[Annotated[int, Field(ge=1)]] = Field(
+        default_factory=lambda: [16, 32], description="Filters in each layer of a cnn."
+    )
+    sequence: int = Field(
+        16,
+        ge=1,
+        description="Turns of a sequence that a gru learns from; it looks back no further.",
     )
     last_layer_scale: float = Field(
         0.1, ge=0, description="Size of what an untrained network says: 1 is that of its inputs."
@@ -47,11 +60,20 @@ class LearnerSettings(Section):
         10.0, gt=0, description="Gradients longer than this are scaled down, per agent."
     )
 
+    @model_validator(mode="after")
+    def _a_gru_has_a_size(self) -> LearnerSettings:
+        if self.network == "gru" and not self.hidden:
+            raise ValueError("hidden: a gru needs at least one layer, its own")
+        return self
+
 
 class DoubleDQNSettings(LearnerSettings):
     """Double DQN."""
 
     memory: int = Field(100_000, ge=2, description="Experiences that an agent remembers.")
+    memory_mb: int = Field(
+        1000, ge=1, description="Megabytes that it may take: pictures may leave room for fewer."
+    )
     epsilon_start: float = Field(
         1.0, ge=0, le=1, description="Share of random actions at the start."
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,25 @@ from keisei.random_streams import RandomStreams
 from keisei.worlds.algorithm import Algorithm, Ints
 from keisei.worlds.config import DoubleDQNSettings
 from keisei.worlds.memory import Arrays, Buffer
-from keisei.worlds.stack import State, mlp
+from keisei.worlds.stack import State
+
+log = logging.getLogger(__name__)
+
+
+class Steps(NamedTuple):
+    """Steps to learn from: features [agents, steps, width], all else [agents, steps]."""
+
+    now: torch.Tensor
+    after: torch.Tensor  # by the same network
+    slow: torch.Tensor  # by its slower copy
+    action: torch.Tensor
+    counts: torch.Tensor  # a turn that only looks is not a step
+    reward: torch.Tensor
+    goes_on: torch.Tensor
+
+    def mean(self, losses: torch.Tensor) -> torch.Tensor:
+        """The mean over each agent's steps [agents]."""
+        return (losses * self.counts).sum(dim=1) / self.counts.sum(dim=1).clamp(min=1)
 
 
 class DoubleDQN(Algorithm):
@@ -25,8 +45,20 @@ class DoubleDQN(Algorithm):
         state = super().new_state(generator)
         return state | {f"target.{name}": state[name].clone() for name in self.weights}
 
+    @property
+    def least_turns(self) -> int:
+        return self.settings.sequence + 1 if self.network.carried else 2
+
     def memory_turns(self, copies: int, turns_per_training: int) -> int:
-        return max(self.settings.memory // copies, 2)
+        extras = sum(4 * prod(shape) for shape in self.extras.values())
+        size = prod(self.view.shape) * self.view.dtype.itemsize + 14 + extras  # bytes
+        room = self.settings.memory_mb * 1_000_000 // size
+        if room < self.settings.memory:
+            log.warning(
+                f"an experience takes {size:,} bytes: memory_mb={self.settings.memory_mb} leaves "
+                f"room for {room:,} of them, not {self.settings.memory:,}"
+            )
+        return max(min(self.settings.memory, room) // copies, self.least_turns)
 
     def epsilon(self, epoch: int) -> float:
         """The share of random actions in an epoch.
@@ -51,22 +83,46 @@ class DoubleDQN(Algorithm):
 
     def draw(self, memory: Buffer, steps: int, turns: int, rng: np.random.Generator) -> Arrays:
         size = self.settings.batch_size
-        flat = memory.sample(steps * size, rng)
+        if self.network.carried:
+            size = max(size // self.settings.sequence, 1)
+            flat = memory.sample_sequences(steps * size, self.settings.sequence, rng)
+            flat["carried"] = flat["carried"][:, 0]
+        else:
+            flat = memory.sample(steps * size, rng)
         return {name: array.reshape(steps, size, *array.shape[1:]) for name, array in flat.items()}
 
+    def _steps(self, leaves: State, state: State, batch: Arrays) -> Steps:
+        """The steps of a batch, with the features of what was seen before and after each."""
+        seen = torch.from_numpy(self.view.encode(batch["state"]))
+        now = self.features(leaves, seen, batch)
+        if self.network.carried:  # what is seen after a turn of a sequence is its next turn
+            with torch.no_grad():
+                slow = self.features(state, seen, batch, "target.")
+            now, after, slow = now[:, :, :-1], now[:, :, 1:].detach(), slow[:, :, 1:]
+            batch = {name: batch[name][:, :, :-1] for name in ("action", "reward", "done")}
+        else:
+            seen = torch.from_numpy(self.view.encode(batch["next_state"]))
+            with torch.no_grad():
+                after = self.features(state, seen, batch)
+                slow = self.features(state, seen, batch, "target.")
+        action, reward, done = (
+            torch.from_numpy(batch[name]).flatten(1) for name in ("action", "reward", "done")
+        )
+        now, after, slow = (part.flatten(1, -2) for part in (now, after, slow))
+        return Steps(now, after, slow, action.clamp(min=0), action >= 0, reward, ~done)
+
     def loss(self, leaves: State, state: State, batch: Arrays) -> torch.Tensor:
-        after = torch.from_numpy(self.view.encode(batch["next_state"]))
+        steps, last = self._steps(leaves, state, batch), self.network.last
         with torch.no_grad():
-            best = mlp(state, after).argmax(dim=-1, keepdim=True)
-            future = mlp(state, after, "target.").gather(-1, best).squeeze(-1)
-            goes_on = torch.from_numpy(~batch["done"])
-            goal = torch.from_numpy(batch["reward"]) + self.settings.gamma * goes_on * future
-        values = mlp(leaves, torch.from_numpy(self.view.encode(batch["state"])))
-        taken = values.gather(-1, torch.from_numpy(batch["action"])[..., None]).squeeze(-1)
-        return smooth_l1_loss(taken, goal, reduction="none").mean(dim=1)
+            best = last(state, steps.after).argmax(dim=-1, keepdim=True)
+            future = last(state, steps.slow, "target.").gather(-1, best).squeeze(-1)
+            goal = steps.reward + self.settings.gamma * steps.goes_on * future
+        taken = last(leaves, steps.now).gather(-1, steps.action[..., None]).squeeze(-1)
+        return steps.mean(smooth_l1_loss(taken, goal, reduction="none"))
 
     def measure(self, state: State, batch: Arrays) -> dict[str, torch.Tensor]:
-        values = mlp(state, torch.from_numpy(self.view.encode(batch["state"])))
+        inputs = torch.from_numpy(self.view.encode(batch["state"]))
+        values = self.say(state, self.features(state, inputs, batch).flatten(1, -2))
         return {"q": values.max(dim=-1).values.mean(dim=1)}
 
     def epoch_measures(self, epoch: int) -> dict[str, float]:

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ class Buffer:
         copies: int,
         shape: tuple[int, ...],
         dtype: Any = np.uint8,
-        extras: Sequence[str] = (),  # further numbers of each step
+        extras: Mapping[str, tuple[int, ...]] | None = None,  # more numbers of a step, by shape
     ) -> None:
         if turns < 2:
             raise MemoryMisuse(f"a memory needs room for at least 2 turns, not {turns}")
@@ -57,8 +57,9 @@ class Buffer:
             "reward": np.zeros(steps, np.float32),
             "done": np.zeros(steps, np.bool_),
             "truncated": np.zeros(steps, np.bool_),  # cut off by time, and not at an end
-            **{name: np.zeros(steps, np.float32) for name in extras},
         }
+        for name, size in (extras or {}).items():
+            self.arrays[name] = np.zeros((*steps, *size), np.float32)
         self.capacity, self.copies = turns, copies
         self.size = 0
         self.idx = 0  # where the next turn goes
@@ -91,6 +92,18 @@ class Buffer:
         batch = {name: array[turn, copy] for name, array in self.arrays.items()}
         batch["next_state"] = self.arrays["state"][(turn + 1) % self.capacity, copy]
         return batch
+
+    def sample_sequences(self, count: int, turns: int, rng: np.random.Generator) -> Arrays:
+        """Turns of one copy that follow each other, and the one after them [count, turns + 1, ...].
+
+        A sequence may go on from an episode into the next one: `first` says where that begins.
+        """
+        if self.size <= turns:
+            raise MemoryMisuse(f"a sequence of {turns} turns does not fit in {self.size}")
+        start = self.idx - self.size + rng.integers(0, self.size - turns, count)
+        rows = (start[:, None] + np.arange(turns + 1)) % self.capacity
+        copy = rng.integers(0, self.copies, (count, 1))
+        return {name: array[rows, copy] for name, array in self.arrays.items()}
 
     def newest(self, turns: int) -> Arrays:
         """Copies of the newest turns, oldest first: [turns, copies, ...]."""
@@ -158,6 +171,10 @@ class ThreadSafeBuffer(Buffer):
     def sample(self, batch_size: int, rng: np.random.Generator) -> Arrays:
         with self._lock:
             return super().sample(batch_size, rng)
+
+    def sample_sequences(self, count: int, turns: int, rng: np.random.Generator) -> Arrays:
+        with self._lock:
+            return super().sample_sequences(count, turns, rng)
 
     def newest(self, turns: int) -> Arrays:
         with self._lock:

@@ -21,6 +21,7 @@ from keisei.worlds.memory import Arrays, Buffer
 from keisei.worlds.stack import clone
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
 
 log = logging.getLogger(__name__)
 
@@ -178,6 +179,9 @@ class Learner(Model):
         turns = algorithm.memory_turns(copies, turns_per_training)
         self.memory: Buffer = Buffer(turns, copies, view.shape, view.dtype, algorithm.extras)
         self.copies, self.epoch = copies, 0
+        size = algorithm.network.carried
+        self.carried = np.zeros((copies, size), np.float32)  # from the turn before
+        self._first = np.ones(copies, np.bool_)  # turn of an episode
         self.turns = 0  # remembered since the last training began
         self._trained = False  # on these turns
         self.owed = 0.0  # training steps
@@ -187,20 +191,34 @@ class Learner(Model):
 
     def start_epoch_action(self, epoch: int) -> None:
         self.epoch = epoch
+        self._forget(np.ones(self.copies, np.bool_))
+
+    def _forget(self, where: npt.NDArray[np.bool_]) -> None:
+        """Carry nothing into the next turn: a new episode begins there."""
+        self._first = where
+        self.carried[where] = 0
 
     def act(self, observations: npt.NDArray[Any]) -> Ints:
-        return self.choose(self._scores(observations))
+        return self.choose(*self._answer(observations))
 
-    def _scores(self, observations: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    def _answer(self, observations: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+        """What the network says, and what it would carry on."""
         with torch.inference_mode():
             inputs = torch.from_numpy(self.algorithm.view.encode(observations))[None]
-            scores: npt.NDArray[np.float32] = self.algorithm.scores(self.state, inputs)[0].numpy()
-        return scores
+            carried = torch.from_numpy(self.carried)[None]
+            scores, carried = self.algorithm.answer(self.state, inputs, carried)
+        return scores[0].numpy(), carried[0].numpy()
 
-    def choose(self, scores: npt.NDArray[np.float32]) -> Ints:
-        """Actions from the network's outputs [copies, outputs], by the agent's own stream."""
+    def choose(self, scores: Floats, carried: Floats) -> Ints:
+        """Actions from the network's outputs [copies, outputs], by the agent's own stream.
+
+        `carried` is what the network carries into the next turn.
+        """
         broken = ~np.isfinite(scores).all(axis=1)
         actions, self._extras = self.algorithm.choose(scores, self.streams, self.epoch)
+        if self.algorithm.network.carried:
+            self._extras |= {"carried": self.carried, "first": self._first}
+            self.carried = carried
         if broken.any():
             if not self._warned:
                 log.warning(
@@ -213,12 +231,20 @@ class Learner(Model):
 
     def remember(self, state: Any, action: Any, reward: Any, done: Any) -> None:
         self.memory.add(state, action, reward, done, **self._extras)
+        if self.algorithm.network.carried:
+            self._forget(np.asarray(done, np.bool_))
         self.turns = 1 if self._trained else self.turns + 1
         self._trained = False
         self.owed += self.copies * self.algorithm.settings.replay_ratio
 
     def cut(self, state: Any, truncated: Any) -> None:
-        self.memory.cut(state, truncated, **self.algorithm.extras_of(self._scores(state)))
+        scores, _ = self._answer(state)
+        extras = self.algorithm.extras_of(scores)
+        if self.algorithm.network.carried:
+            extras |= {"carried": self.carried, "first": self._first}
+        self.memory.cut(state, truncated, **extras)
+        if self.algorithm.network.carried:
+            self._forget(self._first | truncated)
         self.turns += 1
 
     def draw_due(self) -> Arrays | None:
@@ -228,7 +254,7 @@ class Learner(Model):
 
     def draw(self, steps: int) -> Arrays | None:
         """So many minibatches, drawn from this agent's memory alone by its own stream."""
-        if len(self.memory) < 2:
+        if len(self.memory) < self.algorithm.least_turns:
             return None
         turns = min(self.turns, len(self.memory))
         batches = self.algorithm.draw(self.memory, steps, turns, self.rng)

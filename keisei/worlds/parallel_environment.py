@@ -51,8 +51,12 @@ class Team:
         with torch.inference_mode():
             seen = np.stack([states[i] for i in self.agents])
             inputs = torch.from_numpy(self.algorithm.view.encode(seen))
-            scores = self.algorithm.scores(self.stack, inputs).numpy()
-        return [learner.choose(scores[row]) for row, learner in enumerate(self.learners)]
+            before = torch.from_numpy(np.stack([learner.carried for learner in self.learners]))
+            scores, carried = self.algorithm.answer(self.stack, inputs, before)
+        return [
+            learner.choose(*said)
+            for learner, *said in zip(self.learners, scores.numpy(), carried.numpy(), strict=True)
+        ]
 
 
 @dataclass

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,7 @@ from keisei.random_streams import RandomStreams
 from keisei.worlds.algorithm import Algorithm, Ints
 from keisei.worlds.config import PPOSettings
 from keisei.worlds.memory import NO_ACTION, Arrays, Buffer
-from keisei.worlds.stack import State, mlp
+from keisei.worlds.stack import State
 
 Floats = npt.NDArray[np.float32]
 
@@ -45,7 +44,10 @@ class PPO(Algorithm):
     """Learns from the turns since the last training, and from no older ones."""
 
     settings: PPOSettings
-    extras: ClassVar[Sequence[str]] = ("log_prob", "value")
+
+    @property
+    def extras(self) -> dict[str, tuple[int, ...]]:
+        return super().extras | {"log_prob": (), "value": ()}
 
     @property
     def outputs(self) -> int:
@@ -74,39 +76,70 @@ class PPO(Algorithm):
         settings = self.settings
         advantages = gae(data, settings.gamma, settings.lambda_gae)
         data |= {"advantage": advantages, "return": advantages + data["value"]}
-        are_steps = data["action"] != NO_ACTION
-        flat = {name: array[are_steps] for name, array in data.items()}
+        size = settings.batch_size
+        if self.network.carried:
+            flat = _sequences(data, settings.sequence)
+            size = max(size // flat["action"].shape[1], 1)
+        else:
+            are_steps = data["action"] != NO_ACTION
+            flat = {name: array[are_steps] for name, array in data.items()}
         count = len(flat["action"])
-        wanted = steps * settings.batch_size
-        passes = [rng.permutation(count) for _ in range(-(-wanted // count))]
-        order = np.concatenate(passes)[:wanted].reshape(steps, settings.batch_size)
-        names = ("state", "action", "log_prob", "advantage", "return")
+        passes = [rng.permutation(count) for _ in range(-(-steps * size // count))]
+        order = np.concatenate(passes)[: steps * size].reshape(steps, size)
+        names = ("state", "action", "log_prob", "advantage", "return", *super().extras)
         return {name: flat[name][order] for name in names}
 
     def loss(self, leaves: State, state: State, batch: Arrays) -> torch.Tensor:
         settings = self.settings
-        outputs = mlp(leaves, torch.from_numpy(self.view.encode(batch["state"])))
-        log_probs = torch.log_softmax(outputs[..., :-1], dim=-1)
-        actions = torch.from_numpy(batch["action"])[..., None]
-        old = torch.from_numpy(batch["log_prob"])
-        ratio = (log_probs.gather(-1, actions).squeeze(-1) - old).exp()
-        advantage = torch.from_numpy(batch["advantage"])
-        spread = advantage.std(dim=1, keepdim=True, unbiased=False)
-        advantage = (advantage - advantage.mean(dim=1, keepdim=True)) / (spread + 1e-8)
+        values, log_probs, chosen, share = self._said(leaves, batch)
+        old, advantage, returns = (
+            torch.from_numpy(batch[name]).flatten(1) for name in ("log_prob", "advantage", "return")
+        )
+        ratio = (chosen - old).exp()
+        advantage = advantage - (advantage * share).sum(dim=1, keepdim=True)
+        spread = (advantage.square() * share).sum(dim=1, keepdim=True).sqrt()
+        advantage = advantage / (spread + 1e-8)
         clipped = ratio.clamp(1 - settings.clip_epsilon, 1 + settings.clip_epsilon)
-        policy = -torch.minimum(ratio * advantage, clipped * advantage).mean(dim=1)
-        value = (outputs[..., -1] - torch.from_numpy(batch["return"])).square().mean(dim=1)
-        entropy = -(log_probs.exp() * log_probs).sum(dim=-1).mean(dim=1)
-        return policy + settings.value_loss_coef * value - settings.entropy_coef * entropy
+        policy = -torch.minimum(ratio * advantage, clipped * advantage)
+        value = (values - returns).square()
+        entropy = -(log_probs.exp() * log_probs).sum(dim=-1)
+        loss = policy + settings.value_loss_coef * value - settings.entropy_coef * entropy
+        return (loss * share).sum(dim=1)
 
     def measure(self, state: State, batch: Arrays) -> dict[str, torch.Tensor]:
         """Entropy, value, and how far the policy is from the one that acted (KL divergence)."""
-        outputs = mlp(state, torch.from_numpy(self.view.encode(batch["state"])))
-        log_probs = torch.log_softmax(outputs[..., :-1], dim=-1)
-        actions = torch.from_numpy(batch["action"])[..., None]
-        change = log_probs.gather(-1, actions).squeeze(-1) - torch.from_numpy(batch["log_prob"])
-        return {
-            "entropy": -(log_probs.exp() * log_probs).sum(dim=-1).mean(dim=1),
-            "kl": (change.exp() - 1 - change).mean(dim=1),  # of few samples, and never below 0
-            "value": outputs[..., -1].mean(dim=1),
+        values, log_probs, chosen, share = self._said(state, batch)
+        change = chosen - torch.from_numpy(batch["log_prob"]).flatten(1)
+        numbers = {
+            "entropy": -(log_probs.exp() * log_probs).sum(dim=-1),
+            "kl": change.exp() - 1 - change,  # of few samples, and never below 0
+            "value": values,
         }
+        return {name: (number * share).sum(dim=1) for name, number in numbers.items()}
+
+    def _said(self, weights: State, batch: Arrays) -> tuple[torch.Tensor, ...]:
+        """Values, log-probabilities (of all actions, of the chosen one), and each step's share."""
+        inputs = torch.from_numpy(self.view.encode(batch["state"]))
+        features = self.features(weights, inputs, batch).flatten(1, -2)
+        outputs = self.network.last(weights, features)
+        actions = torch.from_numpy(batch["action"]).flatten(1)
+        steps = (actions >= 0).float()  # a turn that only looks is not a step
+        share = steps / steps.sum(dim=1, keepdim=True).clamp(min=1)
+        log_probs = torch.log_softmax(outputs[..., :-1], dim=-1)
+        chosen = log_probs.gather(-1, actions.clamp(min=0)[..., None]).squeeze(-1)
+        return outputs[..., -1], log_probs, chosen, share
+
+
+def _sequences(data: Arrays, turns: int) -> Arrays:
+    """All turns [turns, copies, ...], cut into sequences [sequences, turns, ...] of equal length.
+
+    If they cannot be cut evenly, a sequence begins before the one before it has ended.
+    """
+    total = len(data["action"])
+    pieces = -(-total // turns)
+    length = -(-total // pieces)
+    starts = np.linspace(0, total - length, pieces).astype(np.int64)
+    rows = starts[:, None] + np.arange(length)
+    cut = {name: np.swapaxes(array[rows], 1, 2) for name, array in data.items()}
+    flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in cut.items()}
+    return flat | {"carried": flat["carried"][:, 0]}

@@ -8,44 +8,22 @@ Nothing here mixes rows: what happens in one depends on that one alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 
 State = dict[str, torch.Tensor]
 
 
-def new_mlp(sizes: Sequence[int], generator: torch.Generator, last_scale: float = 1.0) -> State:
-    """Weights of a plain network, of one agent: `w0` [1, in, out], `b0` [1, 1, out], and so on.
+def dense(weights: State, layer: str, inputs: torch.Tensor, prefix: str = "") -> torch.Tensor:
+    """Outputs [agents, batch, out] of inputs [agents, batch, in], each agent by its own row.
 
-    Each layer keeps the size of what goes through it; the last one's is `last_scale`.
-
-    >>> weights = new_mlp([4, 3, 2], torch.Generator().manual_seed(1))
-    >>> mlp(weights, torch.ones(1, 5, 4)).shape
+    >>> weights = {"w0": torch.ones(1, 4, 2), "b0": torch.zeros(1, 1, 2)}
+    >>> dense(weights, "0", torch.ones(1, 5, 4)).shape
     torch.Size([1, 5, 2])
     """
-    state = {}
-    for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
-        # A ReLU, which the last layer does not have, halves the square of what it gets.
-        is_last = layer == len(sizes) - 2
-        bound = last_scale * (3 / inputs) ** 0.5 if is_last else (6 / inputs) ** 0.5
-        uniform = torch.rand(1, inputs, outputs, generator=generator)
-        state[f"w{layer}"] = (uniform * 2 - 1) * bound
-        state[f"b{layer}"] = torch.zeros(1, 1, outputs)
-    return state
-
-
-def mlp(weights: State, inputs: torch.Tensor, prefix: str = "") -> torch.Tensor:
-    """Outputs [agents, batch, out] of inputs [agents, batch, in], each agent by its own row."""
-    depth = sum(name.startswith(f"{prefix}w") for name in weights)
-    x = inputs
-    for layer in range(depth):
-        x = torch.baddbmm(weights[f"{prefix}b{layer}"], x, weights[f"{prefix}w{layer}"])
-        if layer < depth - 1:
-            x = torch.relu(x)
-    return x
+    return torch.baddbmm(weights[f"{prefix}b{layer}"], inputs, weights[f"{prefix}w{layer}"])
 
 
 def join(states: Iterable[State]) -> State:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import isqrt, prod
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,34 @@ class View:
         """How many numbers a network gets."""
         return prod(self.shape) * (1 if self.table is None else self.table.shape[1])
 
+    @property
+    def picture(self) -> tuple[int, int, int] | None:
+        """Rows, columns and planes, if it is a square window of cells, or pixels; else None.
+
+        >>> View((84, 96, 3), np.dtype(np.uint8)).picture
+        (84, 96, 3)
+        """
+        if self.table is not None:
+            side = isqrt(prod(self.shape))
+            square = len(self.shape) == 1 and side * side == self.shape[0]
+            return (side, side, self.table.shape[1]) if square else None
+        if len(self.shape) != 3:
+            return None
+        first, middle, last = self.shape
+        return (middle, last, first) if self.planes_first else (first, middle, last)
+
+    @property
+    def planes_first(self) -> bool:
+        """Do the planes of a picture come before its rows? There are fewer of them."""
+        return self.table is None and len(self.shape) == 3 and self.shape[0] < self.shape[2]
+
     def encode(self, observations: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        """Observations [..., *shape] as numbers [..., inputs]."""
+        """Observations [..., *shape] as numbers [..., inputs]; those of pixels from 0 to 1."""
         lead = observations.shape[: observations.ndim - len(self.shape)]
         if self.table is None:
             numbers = np.ascontiguousarray(observations, np.float32)
+            if self.dtype == np.uint8 and self.picture:
+                numbers /= np.float32(255)
         else:
             numbers = self.table.take(observations, axis=0)
         return numbers.reshape(*lead, self.inputs)

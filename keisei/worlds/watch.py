@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from rich.text import Text
 from keisei.errors import KeiseiError
 from keisei.runs.checkpoint import CheckpointStore, understanding
 from keisei.runs.run import Run
+from keisei.worlds.agents import ALGORITHMS
 from keisei.worlds.config import LearnerSettings, WorldRunConfig
 from keisei.worlds.drawing import colored_text, picture
 from keisei.worlds.environment import Environment
@@ -74,9 +74,10 @@ def _check_size(config: WorldRunConfig, world: AnyWorld, checkpoint: Path) -> No
     """Refuse settings of larger networks than the checkpoint can hold, before they are made."""
     weights = 0
     for index, view in enumerate(world.views):
-        _, settings = config.agent(index)
+        kind, settings = config.agent(index)
         if isinstance(settings, LearnerSettings):
-            weights += sum(a * b for a, b in pairwise([view.inputs, *settings.hidden]))
+            layout = ALGORITHMS[kind](view, world.num_actions[index], settings).layout
+            weights += sum(rows * columns for rows, columns, _ in layout.values())
     if 4 * weights > checkpoint.stat().st_size:
         raise KeiseiError(f"the settings are of larger networks than {checkpoint} has")
 

@@ -374,7 +374,7 @@ FAULTS = [
     Fault(
         "what follows the end of an episode counts for it",
         DQN,
-        "self.settings.gamma * goes_on * future",
+        "self.settings.gamma * steps.goes_on * future",
         "self.settings.gamma * future",
         "worlds/test_algorithms.py",
     ),
@@ -388,8 +388,8 @@ FAULTS = [
     Fault(
         "the network that chooses also judges",
         DQN,
-        'future = mlp(state, after, "target.")',
-        "future = mlp(state, after)",
+        'last(state, steps.slow, "target.")',
+        "last(state, steps.after)",
         "worlds/test_algorithms.py",
     ),
     Fault(

@@ -12,6 +12,16 @@ SMALL = [
     "ppo.hidden=[16]",
     "ppo.batch_size=16",
     "ppo.replay_ratio=0.05",
+    "double_dqn.sequence=4",
+    "ppo.sequence=6",
+    "double_dqn.channels=[4]",
+    "ppo.channels=[4]",
+]
+# Every learner with every network.
+LEARNERS = [
+    f"{{kind: {kind}, network: {network}}}"
+    for kind in ("double_dqn", "ppo")
+    for network in ("mlp", "cnn", "gru")
 ]
 
 

@@ -8,11 +8,16 @@ from keisei.worlds.config import DoubleDQNSettings, PPOSettings
 from keisei.worlds.double_dqn import DoubleDQN
 from keisei.worlds.memory import NO_ACTION, Buffer
 from keisei.worlds.ppo import PPO, gae
-from keisei.worlds.stack import Adam, clone, leaves_of, mlp
+from keisei.worlds.stack import Adam, clone, leaves_of
 from keisei.worlds.view import View
 
 VIEW = View((1,), np.dtype(np.float32))
 GENERATOR = torch.Generator().manual_seed(1)
+
+
+def answer(algorithm, state):
+    """What the network says when it sees a 1."""
+    return algorithm.answer(state, torch.ones(1, 1, 1), torch.zeros(1, 1, 0))[0]
 
 
 def column(*numbers, dtype=np.float32):
@@ -73,8 +78,9 @@ def test_an_untrained_network_says_as_little_as_its_last_layer_is_scaled():
     said = []
     for scale in (1, 0.01):
         settings = DoubleDQNSettings(hidden=[64], last_layer_scale=scale)
-        state = DoubleDQN(VIEW, 2, settings).new_state(torch.Generator().manual_seed(1))
-        said.append(mlp(state, torch.ones(1, 1, 1)))
+        algorithm = DoubleDQN(VIEW, 2, settings)
+        state = algorithm.new_state(torch.Generator().manual_seed(1))
+        said.append(answer(algorithm, state))
     assert torch.allclose(said[0] * 0.01, said[1])
 
 
@@ -130,7 +136,7 @@ def test_ppo_learns_returns_that_are_advantages_and_values_together():
 def test_ppo_makes_what_turned_out_better_more_likely():
     algorithm = PPO(VIEW, 2, PPOSettings(hidden=[4], entropy_coef=0, learning_rate=0.01))
     state = algorithm.new_state(GENERATOR)
-    chance = algorithm.scores(state, torch.ones(1, 1, 1))[..., :-1].softmax(-1)[0, 0]
+    chance = answer(algorithm, state)[..., :-1].softmax(-1)[0, 0]
     batches = {
         "state": column([[1], [1]]),
         "action": column([0, 1], dtype=np.int64),
@@ -139,5 +145,5 @@ def test_ppo_makes_what_turned_out_better_more_likely():
         "return": column([0, 0]),
     }
     algorithm.learn(state, batches)
-    after = algorithm.scores(state, torch.ones(1, 1, 1))[..., :-1].softmax(-1)[0, 0]
+    after = answer(algorithm, state)[..., :-1].softmax(-1)[0, 0]
     assert after[0] > chance[0]

@@ -50,7 +50,7 @@ def value_learned(world, kind):
     with make_environment(world, [*QUICK, f"agents=[{kind}]"]) as environment:
         environment.run_experiment(300 // world.max_turns)
         learner = environment.agents[0].model
-        scores = learner._scores(environment.world.pov(0))
+        scores, _ = learner._answer(environment.world.pov(0))
     return scores[0, -1]  # of PPO, the value; of double DQN, that of either action
 
 

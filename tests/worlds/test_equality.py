@@ -8,7 +8,7 @@ import torch
 
 from keisei.worlds.config import ParallelWorldsConfig
 from keisei.worlds.stack import clone
-from tests.worlds.conftest import same, trajectory, weights_of
+from tests.worlds.conftest import LEARNERS, same, trajectory, weights_of
 
 ASYNC = "parallel.async_learning=true"
 
@@ -20,7 +20,7 @@ def assert_equal_weights(first, second):
 
 
 @pytest.mark.parametrize("world", ["treasure_hunt", "cleanup", "tag", "stag_hunt"])
-@pytest.mark.parametrize("kind", ["double_dqn", "ppo"])
+@pytest.mark.parametrize("kind", LEARNERS)
 @pytest.mark.parametrize("order", ["simultaneous", "random"])
 def test_sequential_and_parallel_actions_give_the_same_trajectories(make, world, kind, order):
     options = [f"agents=[{kind}]", "double_dqn.epsilon_start=0.3", f"turn_order={order}"]
@@ -28,16 +28,20 @@ def test_sequential_and_parallel_actions_give_the_same_trajectories(make, world,
     assert same(trajectory(plain, 40), trajectory(make(*options, world=world), 40))
 
 
-def test_with_parallelism_off_the_results_of_training_are_those_of_the_plain_way(make):
-    plain = make("parallel.enabled=false")
-    off = make("parallel.parallel_actions=false", "parallel.parallel_training=false")
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_with_parallelism_off_the_results_of_training_are_those_of_the_plain_way(make, kind):
+    agents = f"agents=[{kind}]"
+    plain = make(agents, "parallel.enabled=false")
+    off = make(agents, "parallel.parallel_actions=false", "parallel.parallel_training=false")
     first, second = plain.run_experiment(3), off.run_experiment_parallel(3)
     assert_equal_weights(plain, off)
     assert all(np.array_equal(a.returns, b.returns) for a, b in zip(first, second, strict=True))
 
 
-def test_stacked_training_gives_the_weights_of_the_plain_way(make):
-    plain, stacked = make("parallel.enabled=false"), make()
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_stacked_training_gives_the_weights_of_the_plain_way(make, kind):
+    agents = f"agents=[{kind}]"
+    plain, stacked = make(agents, "parallel.enabled=false"), make(agents)
     plain.run_experiment(2)
     stacked.run_experiment(2)
     for one, other in zip(weights_of(plain), weights_of(stacked), strict=True):
@@ -45,12 +49,24 @@ def test_stacked_training_gives_the_weights_of_the_plain_way(make):
             assert torch.allclose(one[name], other[name], rtol=0, atol=1e-5), name
 
 
-def test_learning_beside_collecting_depends_on_the_seed_and_not_on_who_was_faster(make):
-    threads = make(ASYNC, "parallel.use_threads=true", "parallel.parallel_training=false")
-    processes = make(ASYNC, "parallel.parallel_training=false")
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_learning_beside_collecting_depends_on_the_seed_and_not_on_who_was_faster(make, kind):
+    beside = [f"agents=[{kind}]", ASYNC, "parallel.parallel_training=false"]
+    threads = make(*beside, "parallel.use_threads=true")
+    processes = make(*beside)
     threads.run_experiment(4)
     processes.run_experiment(4)
     assert_equal_weights(threads, processes)
+
+
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_a_state_that_is_loaded_goes_on_as_the_one_that_was_kept(make, kind):
+    kept, loaded = make(f"agents=[{kind}]"), make(f"agents=[{kind}]")
+    kept.run_experiment(2)
+    loaded.load_state_dict(kept.state_dict())
+    first, second = kept.run_experiment(2), loaded.run_experiment(2)
+    assert_equal_weights(kept, loaded)
+    assert all(np.array_equal(a.returns, b.returns) for a, b in zip(first, second, strict=True))
 
 
 @pytest.mark.parametrize(
