@@ -13,12 +13,13 @@ from keisei.errors import KeiseiError
 from keisei.worlds.algorithm import Algorithm
 from keisei.worlds.config import LearnerSettings, WorldRunConfig
 from keisei.worlds.double_dqn import DoubleDQN
+from keisei.worlds.iqn import IQN
 from keisei.worlds.models import Ints, Learner, RandomModel
 from keisei.worlds.own_code import load_own
 from keisei.worlds.ppo import PPO
 from keisei.worlds.registry import AnyWorld
 
-ALGORITHMS: dict[str, type[Algorithm]] = {"double_dqn": DoubleDQN, "ppo": PPO}
+ALGORITHMS: dict[str, type[Algorithm]] = {"double_dqn": DoubleDQN, "iqn": IQN, "ppo": PPO}
 REPLAY_RATIO = 0.01  # of models that do not say theirs
 
 

@@ -22,7 +22,7 @@ from keisei.settings import (
     setting_names,
 )
 
-KINDS = ("double_dqn", "ppo", "random")  # of agents; all others are code: MODULE:CLASS
+KINDS = ("double_dqn", "iqn", "ppo", "random")  # of agents; all others are code: MODULE:CLASS
 
 
 class LearnerSettings(Section):
@@ -86,6 +86,14 @@ class DoubleDQNSettings(LearnerSettings):
     )
     target_interval: int = Field(
         1, ge=1, description="Training steps between updates of the target network."
+    )
+
+
+class IQNSettings(DoubleDQNSettings):
+    """IQN."""
+
+    quantiles: int = Field(
+        8, ge=1, description="Quantiles of an experience that are compared with as many after it."
     )
 
 
@@ -162,13 +170,14 @@ class WorldRunConfig(Section):
     agents: list[Any] = Field(
         ["double_dqn"],
         min_length=1,
-        description="The kind of each agent: double_dqn, ppo, random or your own MODULE:CLASS, or "
-        "with settings of its own {kind: ppo, gamma: 0.9}; a list shorter than their number is "
+        description="The kind of each agent: double_dqn, iqn, ppo, random, your own MODULE:CLASS; "
+        "with settings of its own {kind: ppo, gamma: 0.9}. A list shorter than their number is "
         "repeated.",
     )
     double_dqn: DoubleDQNSettings = Field(
         default_factory=DoubleDQNSettings, description="Settings of double DQN agents."
     )
+    iqn: IQNSettings = Field(default_factory=IQNSettings, description="Settings of IQN agents.")
     ppo: PPOSettings = Field(default_factory=PPOSettings, description="Settings of PPO agents.")
     parallel: ParallelWorldsConfig = Field(
         default_factory=ParallelWorldsConfig, description="What runs in parallel."

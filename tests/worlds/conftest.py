@@ -6,21 +6,20 @@ from keisei.worlds import make_environment
 SMALL = [
     "copies=4",
     "world_settings={height: 9, width: 11, vision: 2, max_turns: 20}",
-    "double_dqn.hidden=[16]",
+    *(
+        f"{kind}.{setting}"
+        for kind in ("double_dqn", "iqn", "ppo")
+        for setting in ("hidden=[16]", "replay_ratio=0.05", "channels=[4]", "sequence=4")
+    ),
     "double_dqn.batch_size=8",
-    "double_dqn.replay_ratio=0.05",
-    "ppo.hidden=[16]",
+    "iqn.batch_size=8",
     "ppo.batch_size=16",
-    "ppo.replay_ratio=0.05",
-    "double_dqn.sequence=4",
     "ppo.sequence=6",
-    "double_dqn.channels=[4]",
-    "ppo.channels=[4]",
 ]
 # Every learner with every network.
 LEARNERS = [
     f"{{kind: {kind}, network: {network}}}"
-    for kind in ("double_dqn", "ppo")
+    for kind in ("double_dqn", "iqn", "ppo")
     for network in ("mlp", "cnn", "gru")
 ]
 

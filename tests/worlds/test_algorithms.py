@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from keisei.worlds.config import DoubleDQNSettings, PPOSettings
+from keisei.worlds.config import DoubleDQNSettings, IQNSettings, PPOSettings
 from keisei.worlds.double_dqn import DoubleDQN
+from keisei.worlds.iqn import IQN
 from keisei.worlds.memory import NO_ACTION, Buffer
 from keisei.worlds.ppo import PPO, gae
 from keisei.worlds.stack import Adam, clone, leaves_of
@@ -147,3 +148,26 @@ def test_ppo_makes_what_turned_out_better_more_likely():
     algorithm.learn(state, batches)
     after = answer(algorithm, state)[..., :-1].softmax(-1)[0, 0]
     assert after[0] > chance[0]
+
+
+def test_iqn_learns_how_what_follows_is_spread():
+    settings = IQNSettings(hidden=[32], learning_rate=0.01, quantiles=16)
+    algorithm, rng = IQN(VIEW, 2, settings), np.random.default_rng(1)
+    state = algorithm.new_state(torch.Generator().manual_seed(1))
+    size = (1, 300, 64)  # one agent, steps, experiences
+    reward = np.where(rng.random(size) < 0.75, 0, 4).astype(np.float32)  # 0, 0, 0 or 4
+    batches = {
+        "state": np.ones((*size, 1), np.float32),
+        "next_state": np.ones((*size, 1), np.float32),
+        "action": np.zeros(size, np.int64),
+        "reward": reward,
+        "done": np.ones(size, np.bool_),
+        "tau": rng.random((*size, 16), np.float32),
+        "tau_after": rng.random((*size, 16), np.float32),
+    }
+    algorithm.learn(state, batches)
+    features, _ = algorithm.network.features(state, torch.ones(1, 1, 1), torch.zeros(1, 1, 0))
+    low, high = algorithm.quantiles(state, features, torch.tensor([[[0.3, 0.95]]]))[0, 0, :, 0]
+    assert abs(low) < 0.5
+    assert abs(high - 4) < 0.5
+    assert abs(answer(algorithm, state)[0, 0, 0] - 1) < 0.4

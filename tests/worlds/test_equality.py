@@ -24,6 +24,7 @@ def assert_equal_weights(first, second):
 @pytest.mark.parametrize("order", ["simultaneous", "random"])
 def test_sequential_and_parallel_actions_give_the_same_trajectories(make, world, kind, order):
     options = [f"agents=[{kind}]", "double_dqn.epsilon_start=0.3", f"turn_order={order}"]
+    options += ["iqn.epsilon_start=0.3"]
     plain = make(*options, "parallel.enabled=false", world=world)
     assert same(trajectory(plain, 40), trajectory(make(*options, world=world), 40))
 

@@ -19,13 +19,20 @@ FIELD = "world_settings={height: 7, width: 7, vision: 4, max_turns: 40, num_agen
             "double_dqn.replay_ratio=0.02",
         ],
         [
+            "agents=[iqn]",
+            "iqn.epsilon_epochs=15",
+            "iqn.hidden=[64]",
+            "iqn.learning_rate=0.001",
+            "iqn.replay_ratio=0.02",
+        ],
+        [
             "agents=[ppo]",
             "ppo.hidden=[64]",
             "ppo.learning_rate=0.002",
             "ppo.replay_ratio=0.02",
         ],
     ],
-    ids=["double_dqn", "ppo"],
+    ids=["double_dqn", "iqn", "ppo"],
 )
 def test_agents_get_twice_as_much_as_random_ones(settings):
     quick = [FIELD, "copies=64", "world_settings.start_things=8"]

@@ -137,6 +137,10 @@ QUICK = {
         "epsilon_epochs=30", "epsilon_end=0", "learning_rate=0.01", "replay_ratio=0.15",
         "target_step=0.05", "memory=20000",
     ],
+    "iqn": [
+        "epsilon_epochs=30", "epsilon_end=0", "learning_rate=0.01", "replay_ratio=0.15",
+        "target_step=0.05", "memory=20000",
+    ],
     "ppo": ["learning_rate=0.01", "replay_ratio=0.1", "batch_size=64"],
 }  # fmt: skip
 
@@ -158,8 +162,9 @@ def test_a_gru_remembers_what_an_mlp_cannot(kind):
 
 @pytest.mark.parametrize("kind", QUICK)
 def test_sequences_are_answered_in_learning_as_they_were_in_play(make, kind):
-    agents = f"agents=[{{kind: {kind}, network: gru}}]"
-    environment = make(agents, "double_dqn.memory=200", "parallel.train_interval=2")
+    more = "" if kind == "ppo" else ", memory: 200"
+    agents = f"agents=[{{kind: {kind}, network: gru{more}}}]"
+    environment = make(agents, "parallel.train_interval=2")
     for _ in range(3):  # sequences go on from one episode into the next, and over the ring's seam
         environment.collect_epoch()
     for _, learner in environment.learners:

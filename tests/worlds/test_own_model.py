@@ -173,8 +173,8 @@ def test_too_few_actions_are_refused_by_name():
         ("{kind: ppo, gama: 0.9}", "agents.0.gama: there is no such setting: did you mean ppo.ga"),
         ("{kind: ppo, gamma: 2}", "agents.0.gamma: input should be less than or equal to 1"),
         ("{kind: random, gamma: 0.9}", "agents.0: a random agent has no settings"),
-        ("{gamma: 0.9}", "the kind of an agent is double_dqn, ppo"),
-        ("dqn", "the kind of an agent is double_dqn, ppo"),
+        ("{gamma: 0.9}", "the kind of an agent is double_dqn, iqn"),
+        ("dqn", "the kind of an agent is double_dqn, iqn"),
     ],
 )
 def test_agents_that_cannot_be_made_are_refused_before_there_is_a_run(folder, agent, said):
