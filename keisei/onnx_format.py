@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -53,8 +54,7 @@ def write_onnx(network: ActorCriticResTower, facts: dict[str, Any], file: Path) 
         import onnxscript  # noqa: F401  # PyTorch says nothing better than its name if it is missing
     # Two positions: of one, the exporter would take the batch to be 1 for ever.
     example = network.planes(np.zeros((2, OBSERVATION_BYTES), np.uint8))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of other versions; what matters is compared by a test
+    with _quietly():
         program = torch.onnx.export(
             _AllScores(network).eval(),
             (example,),
@@ -88,6 +88,20 @@ def _evaluate(session: Any, positions: Positions) -> Evaluation:
     scores, values = session.run(["scores", "values"], seen)
     legal = scores[positions.rows(), positions.legal]
     return Evaluation(segment_log_softmax(legal, positions.offsets), values)
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """The exporter tells of packages and versions that we do not need."""
+    log = logging.getLogger("torch.onnx")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(before)
 
 
 @contextlib.contextmanager

@@ -124,6 +124,11 @@ class Node:
         """The number of the move to play: a proven win, or the most visited that does not lose."""
         return max(self.children, key=self._rank)
 
+    def ranked(self) -> list[int]:
+        """The numbers of the moves that were tried, the one to play first."""
+        tried = (index for index, child in self.children.items() if child.visits)
+        return sorted(tried, key=self._rank, reverse=True)
+
     def _rank(self, index: int) -> tuple[int, int, float]:
         child = self.children[index]
         if child.mate is None:

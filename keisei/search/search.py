@@ -168,19 +168,44 @@ class Search:
     def report(self, tree: Tree) -> Report:
         """The result of a searched tree; its position must have a legal move."""
         root = tree.root
-        line: list[str] = []
-        node = root
-        while node.children or node.mating_move is not None:
-            if node.mating_move is not None:
-                line.append(move_to_usi(node.mating_move))
-                break
-            index = node.best()
-            line.append(tree.usi(node, index))
-            node = node.children[index]
+        line = _line(tree, root)
         if not line:  # stopped before the first visit: the network's first choice, or any move
             line = [tree.usi(root, int(root.priors.argmax()) if root.expanded else 0)]
         score = Score(tree.side, _root_value(root), root.mate)
         return Report(line[0], score, line, root.visits, root.visits - tree.kept_visits)
+
+    def reports(self, tree: Tree, count: int) -> list[Report]:
+        """The same of the best moves, each with its own line and score, the best first."""
+        first, root = self.report(tree), tree.root
+        found = [first]
+        for index in root.ranked()[1:count] if root.mating_move is None else []:
+            child = root.children[index]
+            line = [tree.usi(root, index), *_line(tree, child)]
+            found.append(replace(first, move=line[0], score=_score(tree.side, child), line=line))
+        return found
+
+
+def _line(tree: Tree, node: Node) -> list[str]:
+    """The moves that are expected from a node on."""
+    line: list[str] = []
+    while node.children or node.mating_move is not None:
+        if node.mating_move is not None:
+            return [*line, move_to_usi(node.mating_move)]
+        index = node.best()
+        line.append(tree.usi(node, index))
+        node = node.children[index]
+    return line
+
+
+def _score(side: Side, child: Node) -> Score:
+    """What a move is worth to the side that makes it, from the position that it leads to."""
+    if child.mate is not None:
+        return (
+            Score(side, 1.0, 1 - child.mate)
+            if child.mate <= 0
+            else Score(side, -1.0, -1 - child.mate)
+        )
+    return Score(side, child.total / max(child.visits, 1))
 
 
 def _root_value(root: Node) -> float:

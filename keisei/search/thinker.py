@@ -116,9 +116,13 @@ class Thinker:
             self._trees[number] = Tree(game)
         return self._trees[number]
 
-    def report(self) -> Report:
-        """What is known of the game so far: for a limit's `stop`, while the search goes on."""
-        return self._report(self._trees[0])
+    def reports(self, count: int) -> list[Report]:
+        """What is known of the game's best moves so far, the best first.
+
+        A limit's `stop` may ask for it while the search goes on.
+        """
+        found = self._search.reports(self._trees[0], count)
+        return [replace(report, score=report.score.by(self._curve)) for report in found]
 
     def _report(self, tree: Tree) -> Report:
         report = self._search.report(tree)

@@ -27,7 +27,7 @@ class ShogiEnv(gymnasium.Env[Planes, np.int64]):
 
     Observations are the planes [46, 9, 9] and actions the numbers of `ShogiGame`, all from your
     side; `info["action_mask"]` says which are legal. The reward is 1 for a win, -1 for a loss, else
-    0. Without a `side`, each game draws one.
+    0; an illegal action loses. Without a `side`, each game draws one.
 
     >>> env = gymnasium.make("keisei/Shogi-v0", side="white")
     >>> planes, info = env.reset(seed=1)
@@ -70,7 +70,10 @@ class ShogiEnv(gymnasium.Env[Planes, np.int64]):
         return self._game.planes(), self._info()
 
     def step(self, action: np.int64) -> tuple[Planes, float, bool, bool, dict[str, Any]]:
-        """Play a legal action, and let the opponent reply."""
+        """Play an action, and let the opponent reply."""
+        if not self.action_masks()[action]:
+            info = {**self._info(), "outcome": "illegal action"}
+            return self._game.planes(), -1.0, True, False, info
         self._game.step(int(action))
         if not self._game.outcome:
             self._reply()

@@ -34,7 +34,7 @@ def train(
     overrides: Sequence[str] = (),
     *,
     name: str | None = None,
-    resume: str | None = None,
+    resume: str | Path | Run | None = None,
     runs: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
     trace: Path | None = None,
@@ -50,7 +50,7 @@ def train(
     """
     if resume and (name or config):
         raise KeiseiError(
-            "--resume takes the run's own name and settings: leave out --name/--config"
+            "a run that is resumed has its own name and settings: leave out name and config"
         )
     check_trace_file(trace)
     keep_freed_memory()
@@ -99,9 +99,11 @@ def join_cluster(config: AppConfig, open_things: contextlib.ExitStack) -> AppCon
 
 
 def open_run(
-    name: str, overrides: Sequence[str], runs: str | Path | None = None
+    name: str | Path | Run, overrides: Sequence[str], runs: str | Path | None = None
 ) -> tuple[Run, AppConfig]:
     """An existing run and its settings."""
+    if isinstance(name, Run):
+        return name, load_config(name.config_path, overrides)
     defaults = load_config(overrides=[o for o in overrides if o.startswith("logging.runs_dir=")])
     run = Run.open(name, Path(_in_folder(defaults, runs).logging.runs_dir))
     return run, _in_folder(load_config(run.config_path, overrides), runs)

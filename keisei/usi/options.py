@@ -77,6 +77,7 @@ def engine_options(model: str, nodes: int) -> Options:
             Option("USI_Ponder", "check", False),  # say which move to ponder on
             Option("Model", "filename", model),
             Option("Nodes", "spin", nodes, 0, 10**9),  # 0: as many as the time allows
+            Option("MultiPV", "spin", 1, 1, 100),  # lines to show
             Option("Threads", "spin", 1, 1, 256),
             Option("MoveOverhead", "spin", 200, 0, 10_000),  # ms lost between GUI and engine
             Option("Resign", "spin", 0, 0, 50),  # resign below this chance to win, in percent

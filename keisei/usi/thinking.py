@@ -40,7 +40,8 @@ def think(
     """The answer after `bestmove`, or after `checkmate` to `go mate`."""
     thinker.most_nodes = options.number("USI_Hash") * 1_000_000 // _NODE_BYTES
     limit = go.limit(game.turn, options.number("Nodes"), options.number("MoveOverhead"))
-    report = _Thought(thinker, game, go, hear, write).run(limit)
+    lines = options.number("MultiPV")
+    report = _Thought(thinker, game, go, lines, hear, write).run(limit)
     mate = report.score.mate
     if go.mate is not None:
         return "timeout" if mate is None else " ".join(report.line) if mate > 0 else "nomate"
@@ -53,8 +54,10 @@ def think(
 class _Thought:
     """One `go`: what ends it, and what it reports on the way."""
 
-    def __init__(self, thinker: Thinker, game: ShogiGame, go: Go, hear: Hear, write: Write) -> None:
-        self._thinker, self._game = thinker, game
+    def __init__(
+        self, thinker: Thinker, game: ShogiGame, go: Go, lines: int, hear: Hear, write: Write
+    ) -> None:
+        self._thinker, self._game, self._lines = thinker, game, lines
         self._hear, self._write = hear, write
         self._pondering = go.ponder
         self._waits = go.infinite  # for `stop`, even when there is nothing left to find
@@ -80,7 +83,7 @@ class _Thought:
 
     def _search(self, limit: Limit) -> Report:
         report = self._thinker.think(self._game, replace(limit, stop=self._should_stop))
-        self._inform(report)  # before waiting: a proof may be found long before `stop`
+        self._inform()  # before waiting: a proof may be found long before `stop`
         return report
 
     def _should_stop(self) -> bool:
@@ -91,7 +94,7 @@ class _Thought:
         now = time.monotonic()
         if now - self._last_info >= _INFO_EVERY:
             self._last_info = now
-            self._inform(self._thinker.report())
+            self._inform()
         return self._ended_by is not None
 
     def _await_end(self) -> None:
@@ -105,13 +108,14 @@ class _Thought:
         if command is not None and ends[command]:
             self._ended_by = command
 
-    def _inform(self, report: Report) -> None:
-        """Tell the GUI what is known so far."""
+    def _inform(self) -> None:
+        """Tell the GUI what is known so far, in as many lines as it wants."""
         passed = max(time.monotonic() - self._start, 1e-3)
-        nodes = self._pondered + report.nodes
-        score = report.score
-        shown = f"mate {score.mate}" if score.mate else f"cp {centipawns(score.value)}"
-        self._write(
-            f"info depth {len(report.line)} time {passed * 1000:.0f} nodes {nodes} "
-            f"nps {nodes / passed:.0f} score {shown} pv {' '.join(report.line)}"
-        )
+        for number, report in enumerate(self._thinker.reports(self._lines), start=1):
+            nodes, score = self._pondered + report.nodes, report.score
+            shown = f"mate {score.mate}" if score.mate else f"cp {centipawns(score.value)}"
+            which = f"multipv {number} " if self._lines > 1 else ""
+            self._write(
+                f"info {which}depth {len(report.line)} time {passed * 1000:.0f} nodes {nodes} "
+                f"nps {nodes / passed:.0f} score {shown} pv {' '.join(report.line)}"
+            )

@@ -47,7 +47,7 @@ def test_every_kind_of_network_computes_the_same_as_onnx(shape, tmp_path):
 
 def test_the_command_writes_what_load_reads_and_players_play(tmp_path):
     done = run_keisei("export", "shipped", "-o", "net.onnx", "--format", "onnx", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     net, shipped = keisei.load(tmp_path / "net.onnx"), keisei.load("shipped")
     assert_same(net.evaluate(some_positions()), shipped.evaluate(some_positions()))
     assert net.steps == shipped.steps

@@ -144,3 +144,24 @@ def test_a_search_by_time_ends_and_has_a_move():
 def test_the_search_is_imported_without_pytorch():
     code = "import sys, keisei.search; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_each_of_the_best_moves_has_a_line_and_the_score_that_it_leads_to():
+    thinker, game = Thinker(by_material), ShogiGame()
+    best = thinker.think(game, Limit(600))
+    first, *others = thinker.reports(5)
+    assert first == best
+    assert len({report.move for report in (first, *others)}) == 5
+    for report in others:
+        after = ShogiGame.from_moves(game.sfen(), report.line)
+        assert after.moves == report.line
+        assert report.score.side == "black"
+        assert report.score.value <= first.score.value + 0.1  # the most visited, not the luckiest
+
+
+def test_a_move_into_mate_says_so_in_its_line():
+    thinker, game = Thinker(by_material), ShogiGame("4k4/9/9/9/9/9/4g4/9/3K5 b 2g 1")
+    thinker.think(game, Limit(200))
+    *_, worst = thinker.reports(20)
+    assert (worst.line[0], worst.score) == ("6i5i", Score("black", -1.0, mate=-2))
+    assert str(ShogiGame.from_moves(game.sfen(), worst.line).outcome) == "white wins by checkmate"

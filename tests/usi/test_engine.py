@@ -82,6 +82,21 @@ def test_mate_resignation_and_declaration(session, sfen, answer):
     assert starting_with("bestmove", said) == [f"bestmove {answer}"]
 
 
+def test_multipv_shows_that_many_lines_the_best_first(session):
+    lines = ("isready", "position startpos", "go nodes 60")
+    said = session("setoption name MultiPV value 3", *lines, "setoption name MultiPV value 1")
+    shown = [line.split() for line in starting_with("info", said)][-3:]
+    assert [words[1:3] for words in shown] == [["multipv", "1"], ["multipv", "2"], ["multipv", "3"]]
+    first = [words[words.index("pv") + 1] for words in shown]
+    assert len(set(first)) == 3
+    assert starting_with("bestmove", said) == [f"bestmove {first[0]}"]
+    for words in shown:
+        game = ShogiGame()
+        for usi in words[words.index("pv") + 1 :]:
+            game.push_usi(usi)
+    assert not any("multipv" in line for line in starting_with("info", session(*lines)))
+
+
 def test_a_mate_is_shown_as_a_mate_and_found_on_request(session):
     said = session("isready", f"position sfen {MATE_IN_ONE}", "go nodes 9", "go mate 1000")
     assert "score mate 1 " in starting_with("info", said)[0]
