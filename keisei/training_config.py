@@ -51,6 +51,14 @@ class TrainingConfig(Section):
         0.98, ge=0, le=1, description="Lambda of the advantage estimate (GAE)."
     )
     ppo_epochs: int = Field(1, ge=1, le=100, description="Passes over the data in each update.")
+    share_learned: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="Share of the moves that ppo learns from; those whose outcome surprised are "
+        "drawn more often, and weigh less. Workers play faster than the learner learns: with 0.5 "
+        "it sees more games in the same time.",
+    )
     minibatch_size: int = Field(128, ge=1, description="Steps per gradient update.")
     clip_epsilon: float = Field(
         0.2, gt=0, lt=1, description="How far the ratio of new to old policy may move from 1."

@@ -15,6 +15,10 @@ from keisei.core.gae import Floats, zero_sum_gae
 from keisei.core.rollout import Rollout, empty_rollout
 from keisei.shogi.positions import Positions, join
 
+# Beside the mean advantage. Without it, a step that seems to teach nothing would hardly ever be
+# learned from, and stand for thousands when it is.
+_LEAST_CHANCE = 0.25
+
 
 class Batch(NamedTuple):
     """B steps to learn from."""
@@ -25,6 +29,7 @@ class Batch(NamedTuple):
     values: Floats
     advantages: Floats
     returns: Floats
+    weights: Floats  # how many steps of the buffer each stands for
     improved: Floats  # [sum], or empty
 
 
@@ -140,6 +145,7 @@ class ExperienceBuffer:
             np.concatenate([r.values.ravel() for r in self.rollouts]),
             np.concatenate([advantages.ravel() for advantages, _ in estimates]),
             np.concatenate([returns.ravel() for _, returns in estimates]),
+            np.ones(sum(r.num_steps for r in self.rollouts), dtype=np.float32),
             np.concatenate([r.improved for r in self.rollouts]),
         )
         learned = np.concatenate([r.learned.ravel() for r in self.rollouts])
@@ -171,11 +177,33 @@ class ExperienceBuffer:
             improved = improved[every.places(rows)]
         return Batch._make([every.take(rows), *columns, improved])
 
-    def minibatches(self, size: int, rng: np.random.Generator) -> Iterator[Batch]:
-        """All steps once, in random order, in minibatches of at most `size` and nearly equal size.
+    def minibatches(
+        self, size: int, rng: np.random.Generator, share: float = 1.0
+    ) -> Iterator[Batch]:
+        """All steps once, or a share of them, in minibatches of at most `size`.
 
-        A small rest at the end would count as much as a whole minibatch.
+        They are in random order, and nearly equal in size: a small rest at the end would count as
+        much as a whole minibatch.
+        """
+        rows, weights = self._draw(share, rng)
+        for part in np.array_split(np.arange(len(rows)), math.ceil(len(rows) / size)):
+            yield self.get_batch(rows[part])._replace(weights=weights[part])
+
+    def _draw(self, share: float, rng: np.random.Generator) -> tuple[npt.NDArray[np.intp], Floats]:
+        """Steps in random order, and how many each stands for.
+
+        Gradients are as long as advantages are large, so steps are drawn in proportion to that, and
+        weigh the less the likelier they were: the mean stays right, and half of the steps tell
+        nearly as much as all of them.
         """
         order = rng.permutation(len(self))
-        for part in np.array_split(order, math.ceil(len(order) / size)):
-            yield self.get_batch(part)
+        if share == 1:
+            return order, np.ones(len(order), dtype=np.float32)
+        surprise = np.abs(self.get_batch().advantages[order].astype(np.float64))
+        chances = surprise + _LEAST_CHANCE * surprise.mean() + 1e-12
+        chances /= chances.sum()
+        count = max(round(share * len(order)), 1)
+        comb = (np.arange(count) + rng.random()) / count  # evenly: a likely step is never missed
+        picks = np.searchsorted(np.cumsum(chances), comb).clip(max=len(order) - 1)
+        picks = rng.permutation(picks)
+        return order[picks], (1 / (len(order) * chances[picks])).astype(np.float32)

@@ -36,7 +36,9 @@ class PPOAgent(Learner):
         history: list[Metrics] = []
         stopped = False
         for _ in range(settings.ppo_epochs):
-            for batch in buffer.minibatches(settings.minibatch_size, self.rng):
+            for batch in buffer.minibatches(
+                settings.minibatch_size, self.rng, settings.share_learned
+            ):
                 history.append(self._step(batch, entropy_coef))
                 stopped = bool(settings.target_kl) and history[-1]["kl"] > settings.target_kl
                 if stopped:
@@ -62,27 +64,27 @@ class PPOAgent(Learner):
 
     def _loss(self, batch: Batch, entropy_coef: float) -> tuple[Tensor, dict[str, Tensor]]:
         settings = self.config.training
-        old_log_probs, old_values, advantages, returns = (
+        old_log_probs, old_values, returns, weights = (
             torch.from_numpy(column).to(self.device)
-            for column in (batch.log_probs, batch.values, batch.advantages, batch.returns)
+            for column in (batch.log_probs, batch.values, batch.returns, batch.weights)
         )
         policy, values = self.network(self.network.planes(batch.positions.observations))
         log_probs, entropy = self._log_probs(policy, batch)
-        if settings.normalize_advantages and len(advantages) > 1:
-            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        advantages = self._advantages(torch.from_numpy(batch.advantages).to(self.device), weights)
         log_ratio = log_probs - old_log_probs
         ratio = log_ratio.exp()
         clipped = ratio.clamp(1 - settings.clip_epsilon, 1 + settings.clip_epsilon)
-        policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
+        policy_loss = -(weights * torch.min(ratio * advantages, clipped * advantages)).mean()
         # Shaped returns may leave [-1, 1], the range of values; there is nothing to win beyond it.
-        value_loss = self._value_loss(values.float(), old_values, returns.clamp(-1, 1))
+        errors = self._value_errors(values.float(), old_values, returns.clamp(-1, 1))
+        value_loss = (weights * errors).mean()
         loss = policy_loss + settings.value_loss_coef * value_loss - entropy_coef * entropy
         with torch.no_grad():
             metrics = {
                 "policy_loss": policy_loss.detach(),
                 "value_loss": value_loss.detach(),
                 "entropy": entropy.detach(),
-                "kl": (ratio - 1 - log_ratio).mean(),
+                "kl": (weights * (ratio - 1 - log_ratio)).mean(),
                 "clip_fraction": ((ratio - 1).abs() > settings.clip_epsilon).float().mean(),
                 "ratio_error": (ratio - 1).abs().max(),
             }
@@ -95,13 +97,24 @@ class PPOAgent(Learner):
         entropy = -(log_probs.exp() * log_probs).sum() / len(positions)
         return log_probs[torch.from_numpy(played).to(self.device)], entropy
 
-    def _value_loss(self, values: Tensor, old: Tensor, returns: Tensor) -> Tensor:
+    def _advantages(self, advantages: Tensor, weights: Tensor) -> Tensor:
+        """As they are, or with mean 0 and deviation 1 over what the minibatch stands for."""
+        if not self.config.training.normalize_advantages or len(advantages) == 1:
+            return advantages
+        if self.config.training.share_learned == 1:
+            return (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        shares = weights / weights.sum()
+        mean = (shares * advantages).sum()
+        spread = (shares * (advantages - mean).square()).sum().sqrt()
+        return (advantages - mean) / (spread + 1e-8)
+
+    def _value_errors(self, values: Tensor, old: Tensor, returns: Tensor) -> Tensor:
         error = (values - returns).square()
         limit = self.config.training.value_clip
         if limit:
             held = old + (values - old).clamp(-limit, limit)
             error = torch.max(error, (held - returns).square())
-        return error.mean()
+        return error
 
 
 def _explained_variance(batch: Batch) -> float:

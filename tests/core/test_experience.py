@@ -220,3 +220,31 @@ def test_a_game_at_the_move_limit_counts_for_who_has_more_material(agent, pawns,
     (game,) = shard.collect(agent.evaluate, rollout, version=5)
     assert game.outcome.reason == "move limit"
     assert rollout.rewards[:, 0].tolist() == [0, -reward]  # White moved last
+
+
+def test_a_share_of_the_steps_is_drawn_by_surprise_and_stands_for_all_of_them(agent):
+    rollout, rng = collect(agent, games=8, steps=60), np.random.default_rng(1)
+    rollout.rewards[:] = 0.01 * rng.standard_normal(rollout.rewards.shape) ** 3
+    held = buffer(rollout)
+    held.compute_advantages_and_returns()
+    every = held.get_batch()
+    drawn = [b for _ in range(200) for b in held.minibatches(64, rng, share=0.25)]
+    assert sum(len(b.actions) for b in drawn) == 200 * 120
+    weights = np.concatenate([b.weights for b in drawn])
+    assert weights.mean() == pytest.approx(1, abs=0.02)
+    for name in ("advantages", "returns", "values"):
+        mean = np.mean(weights * np.concatenate([getattr(b, name) for b in drawn]))
+        assert mean == pytest.approx(getattr(every, name).mean(), abs=0.002)
+    surprise = np.abs(np.concatenate([b.advantages for b in drawn]))
+    assert surprise.mean() > 1.2 * np.abs(every.advantages).mean()
+    assert weights.max() <= 5.01
+
+
+def test_steps_without_any_surprise_are_drawn_alike(agent):
+    rollout = collect(agent)
+    rollout.rewards[:], rollout.values[:], rollout.last_values[:] = 0, 0, 0
+    held = buffer(rollout)
+    held.compute_advantages_and_returns()
+    (batch,) = held.minibatches(30, np.random.default_rng(0), share=0.5)
+    assert len(batch.actions) == 30
+    np.testing.assert_allclose(batch.weights, 1, rtol=1e-6)

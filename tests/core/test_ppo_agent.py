@@ -176,5 +176,5 @@ def test_a_policy_that_has_moved_far_enough_is_not_pushed_further(advantage, pus
 def test_a_value_that_has_moved_too_far_is_charged_for_what_it_was_allowed():
     agent = PPOAgent(load_config(overrides=["model.depth=1", "model.width=8"]), "cpu")
     old, value, worth = torch.tensor([[0.0], [0.5], [1.0]])
-    assert agent._value_loss(value, old, worth).item() == pytest.approx((1 - 0.2) ** 2)
-    assert agent._value_loss(value, value, worth).item() == pytest.approx((1 - 0.5) ** 2)
+    assert agent._value_errors(value, old, worth).item() == pytest.approx((1 - 0.2) ** 2)
+    assert agent._value_errors(value, value, worth).item() == pytest.approx((1 - 0.5) ** 2)

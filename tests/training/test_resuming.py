@@ -24,6 +24,7 @@ CAN_CHANGE = {
     "training.gamma": 0.9,
     "training.lambda_gae": 0.5,
     "training.ppo_epochs": 2,
+    "training.share_learned": 0.5,
     "training.minibatch_size": 32,
     "training.clip_epsilon": 0.1,
     "training.value_clip": 0,
