@@ -214,8 +214,9 @@ def read_record(path: str | os.PathLike[str]) -> GameRecord:
     return parse_record(path.read_bytes(), path)
 
 
-def parse_record(data: bytes, path: Path) -> GameRecord:
+def parse_record(data: bytes, path: str | os.PathLike[str]) -> GameRecord:
     """The game in the bytes of a file of that name."""
+    path = Path(path)
     form, _ = _format_of(path)
     lines = _main_line(form, _decode(path, data))
     _refuse_second_game(path, form, lines)

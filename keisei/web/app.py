@@ -24,7 +24,7 @@ from keisei.web.curves import series
 from keisei.web.events import Hub
 from keisei.web.games import RunGames
 from keisei.web.kept import KeptGames
-from keisei.web.kept_routes import kept_routes
+from keisei.web.kept_routes import kept_routes, review_routes
 from keisei.web.live import RunsWatch, RunWatch
 from keisei.web.networks import Networks
 from keisei.web.play import Table
@@ -111,7 +111,8 @@ def create_app(runs_dir: Path, access: Access | None = None) -> FastAPI:
     app.include_router(_run_routes(server))
     app.include_router(_game_routes(server))
     app.include_router(_play_routes(server))
-    app.include_router(kept_routes(server.kept, server.reviews, server.games, server.reading))
+    app.include_router(kept_routes(server.kept, server.games, server.reading))
+    app.include_router(review_routes(server.kept, server.reviews, server.reading, server.thinking))
     app.mount("/", StaticFiles(directory=STATIC, html=True, check_dir=False))
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)  # except streams
     app.add_middleware(Guard, access=server.access)

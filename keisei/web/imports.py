@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import NamedTuple
 
-from keisei.shogi.records import GameRecord, RecordError, parse_record
+from keisei.shogi.records import RecordError, parse_record
+from keisei.shogi.variations import GameTree, read_tree
 from keisei.web.kept import MAX_MOVES
 from keisei.web.threads import WebError
 
@@ -37,10 +37,10 @@ _FORMS = (
 )
 
 
-def read_text(data: bytes) -> GameRecord:
+def read_text(data: bytes) -> GameTree:
     """The game in a text; whatever is wrong with it is one sentence.
 
-    >>> read_text(b"position startpos moves 7g7f 3c3d").moves
+    >>> read_text(b"position startpos moves 7g7f 3c3d").record.moves
     ('7g7f', '3c3d')
     """
     text = _decode(data)
@@ -51,8 +51,9 @@ def read_text(data: bytes) -> GameRecord:
         raise WebError(400, f"this record has more than {MAX_MOVES:,} moves, which are too many")
     try:
         if form.suffix == ".usi":
-            return parse_record(_position(text).encode(), Path(f"USI{form.suffix}"))
-        return parse_record(data, Path(f"{form.name}{form.suffix}"))
+            return GameTree(parse_record(_position(text).encode(), f"USI{form.suffix}"))
+        record = parse_record(data, f"{form.name}{form.suffix}")
+        return read_tree(text, record) if form.suffix == ".kif" else GameTree(record)
     except RecordError as error:
         what = str(error).removeprefix(f"{form.name}{form.suffix}, ")
         raise WebError(400, f"this {form.name} record cannot be read: {what}") from None

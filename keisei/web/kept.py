@@ -14,9 +14,9 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import cast
 
@@ -24,6 +24,7 @@ from keisei.errors import KeiseiError
 from keisei.shogi import Outcome
 from keisei.shogi.actions import Side
 from keisei.shogi.records import GameRecord
+from keisei.shogi.variations import GameTree, Variation
 from keisei.web.kept_schema import KeptKind, KeptList, KeptRow
 from keisei.web.threads import NotFound, WebError
 
@@ -39,7 +40,8 @@ _TABLES = """
 CREATE TABLE games (
   id INTEGER PRIMARY KEY AUTOINCREMENT, source TEXT UNIQUE, kind TEXT NOT NULL, time REAL NOT NULL,
   start TEXT NOT NULL, moves TEXT NOT NULL, black TEXT NOT NULL, white TEXT NOT NULL, side TEXT,
-  winner TEXT, reason TEXT, ending TEXT, comments TEXT NOT NULL, length INTEGER NOT NULL)
+  winner TEXT, reason TEXT, ending TEXT, comments TEXT NOT NULL, length INTEGER NOT NULL,
+  variations TEXT NOT NULL)
 """
 _ROW = ("id", "kind", "time", "black", "white", "side", "winner", "reason", "length")
 
@@ -48,7 +50,7 @@ _ROW = ("id", "kind", "time", "black", "white", "side", "winner", "reason", "len
 class KeptRecord:
     """A game and what is known of it beyond its record."""
 
-    record: GameRecord
+    tree: GameTree
     kind: KeptKind
     side: Side | None = None  # the human's
     source: str | None = None  # where it comes from: kept once, however often it is asked for
@@ -66,8 +68,8 @@ class KeptGames:
     # -- what is kept ------------------------------------------------------------------------------
 
     def keep(self, game: KeptRecord) -> int:
-        """Keep a game, in place of an earlier state of it, and return its number."""
-        record, now = game.record, time.time()
+        """Keep a game and return its number; one that is kept already is changed if it went on."""
+        record = game.tree.record
         if len(record.moves) > MAX_MOVES:
             raise WebError(400, f"a game may have at most {MAX_MOVES:,} moves to be kept")
         winner, reason = ending_of(record)
@@ -80,22 +82,27 @@ class KeptGames:
             "winner": winner,
             "reason": reason,
             "ending": record.ending,
-            "comments": json.dumps(dict(record.comments)),
             "length": len(record.moves),
+            **_notes(game.tree),
         }
         with self._using() as db:
-            known = db.execute("SELECT id FROM games WHERE source = ?", (game.source,)).fetchone()
-            if known:
-                changes = ", ".join(f"{name} = ?" for name in values)
-                db.execute(f"UPDATE games SET {changes} WHERE id = ?", (*values.values(), *known))
-                return int(known[0])
-            self._refuse_too_many(db)
-            values |= {"source": game.source, "kind": game.kind, "time": now}
-            places = ", ".join("?" * len(values))
-            row = db.execute(
-                f"INSERT INTO games ({', '.join(values)}) VALUES ({places})", (*values.values(),)
-            )
-            return int(row.lastrowid or 0)
+            same = "SELECT id, moves, reason FROM games WHERE source = ?"
+            known = db.execute(same, (game.source,)).fetchone()
+            if known is None:
+                self._refuse_too_many(db)
+                values |= {"source": game.source, "kind": game.kind, "time": time.time()}
+                places = ", ".join("?" * len(values))
+                sql = f"INSERT INTO games ({', '.join(values)}) VALUES ({places})"
+                return int(db.execute(sql, (*values.values(),)).lastrowid or 0)
+            if (known["moves"], known["reason"]) != (values["moves"], reason):
+                _update(db, known["id"], values)
+            return int(known["id"])
+
+    def change(self, number: int, change: Callable[[GameTree], GameTree]) -> None:
+        """Change the variations and comments of a game."""
+        with self._using() as db:
+            tree = _game(_find(db, number)).tree
+            _update(db, number, _notes(change(tree)))
 
     def _refuse_too_many(self, db: sqlite3.Connection) -> None:
         limit = MAX_IN_MEMORY if self.problem else MAX_KEPT
@@ -108,20 +115,7 @@ class KeptGames:
 
     def open(self, number: int) -> KeptRecord:
         """A kept game."""
-        row = self._read(number)
-        outcome = None
-        if row["reason"] and not row["ending"]:
-            outcome = Outcome(row["winner"], row["reason"])
-        record = GameRecord(
-            row["start"],
-            tuple(row["moves"].split()),
-            row["black"],
-            row["white"],
-            outcome,
-            row["ending"],
-            {int(ply): text for ply, text in json.loads(row["comments"]).items()},
-        )
-        return KeptRecord(record, row["kind"], row["side"], row["source"])
+        return _game(self._read(number))
 
     def find(self, text: str, kind: KeptKind | None, offset: int, limit: int) -> KeptList:
         """Games with this text in a name or in how they ended, newest first."""
@@ -141,16 +135,13 @@ class KeptGames:
 
     def delete(self, number: int) -> None:
         """Delete a game for good."""
-        self._read(number)
         with self._using() as db:
+            _find(db, number)
             db.execute("DELETE FROM games WHERE id = ?", (number,))
 
     def _read(self, number: int) -> sqlite3.Row:
         with self._using() as db:
-            row = db.execute("SELECT * FROM games WHERE id = ?", (number,)).fetchone()
-        if row is None:
-            raise NotFound(f"there is no kept game {number}: it may have been deleted")
-        return cast(sqlite3.Row, row)
+            return _find(db, number)
 
     # -- the file ----------------------------------------------------------------------------------
 
@@ -202,6 +193,44 @@ def _connect(name: str) -> sqlite3.Connection:
     except BaseException:
         db.close()
         raise
+
+
+def _find(db: sqlite3.Connection, number: int) -> sqlite3.Row:
+    row = db.execute("SELECT * FROM games WHERE id = ?", (number,)).fetchone()
+    if row is None:
+        raise NotFound(f"there is no kept game {number}: it may have been deleted")
+    return cast(sqlite3.Row, row)
+
+
+def _update(db: sqlite3.Connection, number: int, values: dict[str, object]) -> None:
+    changes = ", ".join(f"{name} = ?" for name in values)
+    db.execute(f"UPDATE games SET {changes} WHERE id = ?", (*values.values(), number))
+
+
+def _notes(tree: GameTree) -> dict[str, object]:
+    """What the user adds to a game."""
+    variations = [astuple(one) for one in tree.variations]
+    return {
+        "comments": json.dumps(dict(tree.record.comments)),
+        "variations": json.dumps(variations),
+    }
+
+
+def _game(row: sqlite3.Row) -> KeptRecord:
+    outcome = None
+    if row["reason"] and not row["ending"]:
+        outcome = Outcome(row["winner"], row["reason"])
+    record = GameRecord(
+        row["start"],
+        tuple(row["moves"].split()),
+        row["black"],
+        row["white"],
+        outcome,
+        row["ending"],
+        {int(ply): text for ply, text in json.loads(row["comments"]).items()},
+    )
+    variations = tuple(Variation(*one) for one in json.loads(row["variations"]))
+    return KeptRecord(GameTree(record, variations), row["kind"], row["side"], row["source"])
 
 
 def _row(row: sqlite3.Row) -> KeptRow:

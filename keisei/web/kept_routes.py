@@ -6,23 +6,37 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from keisei.shogi.records import record_bytes
+from keisei.shogi import ShogiGame
+from keisei.shogi.records import RecordError
+from keisei.shogi.variations import GameTree, Variation, tree_bytes
 from keisei.web.games import RunGames
 from keisei.web.imports import read_text
 from keisei.web.kept import KeptGames, KeptRecord
-from keisei.web.kept_schema import Kept, KeptGame, KeptKind, KeptList, ReviewUpdate
-from keisei.web.positions import replay
+from keisei.web.kept_schema import (
+    CommentRequest,
+    Judgement,
+    JudgeRequest,
+    Kept,
+    KeptGame,
+    KeptKind,
+    KeptList,
+    ReviewUpdate,
+    VariationAnswer,
+    VariationNode,
+    VariationRequest,
+)
+from keisei.web.positions import position_of, replay
 from keisei.web.responses import EventStream, Format, GameNumber, Number, events, file_response
 from keisei.web.review import Reviews
-from keisei.web.schema import NoBody
+from keisei.web.schema import MoveText, NoBody
 from keisei.web.threads import Threads
 
 # A record as it is in its file: the server finds out what it is, and how it is encoded.
 _RECORD = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 
 
-def kept_routes(kept: KeptGames, reviews: Reviews, games: RunGames, reading: Threads) -> APIRouter:
-    """All of them."""
+def kept_routes(kept: KeptGames, games: RunGames, reading: Threads) -> APIRouter:
+    """Keeping games, and finding them again."""
     routes = APIRouter(prefix="/api")
 
     @routes.post("/runs/{run}/games/{number}/keep")
@@ -55,6 +69,31 @@ def kept_routes(kept: KeptGames, reviews: Reviews, games: RunGames, reading: Thr
     async def record(number: GameNumber, form: Format = "kif") -> Response:
         return file_response(*await reading.run(_record, kept, number, form), form)
 
+    return routes
+
+
+def review_routes(
+    kept: KeptGames, reviews: Reviews, reading: Threads, thinking: Threads
+) -> APIRouter:
+    """Learning from a kept game."""
+    routes = APIRouter(prefix="/api")
+
+    @routes.post("/kept/{number}/variation")
+    async def add(number: GameNumber, request: VariationRequest) -> VariationAnswer:
+        return await reading.run(_add, kept, number, request)
+
+    @routes.delete("/kept/{number}/variation/{node}")
+    async def prune(number: GameNumber, node: GameNumber) -> KeptGame:
+        return await reading.run(_prune, kept, number, node)
+
+    @routes.post("/kept/{number}/comment")
+    async def comment(number: GameNumber, request: CommentRequest) -> KeptGame:
+        return await reading.run(_comment, kept, number, request)
+
+    @routes.post("/kept/{number}/judge")
+    async def judge(number: GameNumber, request: JudgeRequest) -> Judgement:
+        return await thinking.run(reviews.judge_line, number, request.moves)
+
     @routes.get(
         "/kept/{number}/review/stream", response_class=EventStream, responses=events(ReviewUpdate)
     )
@@ -71,16 +110,63 @@ def _import(kept: KeptGames, data: bytes) -> Kept:
 
 
 def _keep_recorded(kept: KeptGames, games: RunGames, run: str, number: int) -> Kept:
-    source = f"run/{run}/{number}"
-    return Kept(id=kept.keep(KeptRecord(games.open(run, number), "recorded", source=source)))
+    tree = GameTree(games.open(run, number))
+    return Kept(id=kept.keep(KeptRecord(tree, "recorded", source=f"run/{run}/{number}")))
 
 
 def _show(kept: KeptGames, number: int) -> KeptGame:
-    row, record = kept.row(number), kept.open(number).record
-    positions, moves = replay(record.start_sfen, record.moves)
-    return KeptGame(**row.model_dump(), positions=positions, moves=moves)
+    row, tree = kept.row(number), kept.open(number).tree
+    positions, moves = replay(tree.record.start_sfen, tree.record.moves)
+    return KeptGame(
+        **row.model_dump(),
+        positions=positions,
+        moves=moves,
+        variations=[_variation(tree, one) for one in tree.variations],
+        comments={str(ply): text for ply, text in tree.record.comments.items()},
+    )
+
+
+def _variation(tree: GameTree, one: Variation) -> VariationNode:
+    game = ShogiGame.from_moves(tree.record.start_sfen, tree.moves_to(one.parent), move_limit=None)
+    name = MoveText(**game.name(one.move)._asdict())
+    game = ShogiGame.from_moves(tree.record.start_sfen, tree.moves_to(one.node), move_limit=None)
+    return VariationNode(
+        node=one.node,
+        parent=one.parent,
+        move=name,
+        position=position_of(game),
+        comment=one.comment,
+    )
+
+
+def _add(kept: KeptGames, number: int, request: VariationRequest) -> VariationAnswer:
+    node = 0
+
+    def play(tree: GameTree) -> GameTree:
+        nonlocal node
+        tree, node = tree.play(request.parent, request.move)
+        return tree
+
+    kept.change(number, play)
+    return VariationAnswer(game=_show(kept, number), node=node)
+
+
+def _prune(kept: KeptGames, number: int, node: int) -> KeptGame:
+    kept.change(number, lambda tree: tree.prune(node))
+    return _show(kept, number)
+
+
+def _comment(kept: KeptGames, number: int, request: CommentRequest) -> KeptGame:
+    kept.change(number, lambda tree: tree.comment(request.node, request.text))
+    return _show(kept, number)
 
 
 def _record(kept: KeptGames, number: int, suffix: str) -> tuple[str, bytes]:
     file = f"keisei-{number}.{suffix}"
-    return file, record_bytes(kept.open(number).record, file)
+    tree = kept.open(number).tree
+    try:
+        return file, tree_bytes(tree, file)
+    except RecordError:  # CP932 lacks a character: UTF-8 has them all
+        if suffix != "kif":
+            raise
+        return f"{file}u", tree_bytes(tree, f"{file}u")

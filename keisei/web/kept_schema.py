@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import FiniteFloat
+from pydantic import Field, FiniteFloat
 
 from keisei.shogi.actions import Side
 from keisei.web.schema import Message, MoveText, Position, TopMove
@@ -40,11 +40,47 @@ class KeptList(Message):
     problem: str | None
 
 
+class VariationNode(Message):
+    """A move beside the main line, the position after it, and where it is played from.
+
+    Nodes 0 to the game's length are the positions of the main line.
+    """
+
+    node: int
+    parent: int
+    move: MoveText
+    position: Position
+    comment: str
+
+
 class KeptGame(KeptRow):
-    """A kept game with all its positions."""
+    """A kept game with all its positions; `comments` are by node of the main line."""
 
     positions: list[Position]
     moves: list[MoveText]
+    variations: list[VariationNode]
+    comments: dict[str, str]
+
+
+class VariationRequest(Message):
+    """A move to add from a node."""
+
+    parent: int = Field(ge=0, le=2**31)
+    move: str = Field(max_length=5)
+
+
+class VariationAnswer(Message):
+    """The game with the move, and the move's own node."""
+
+    game: KeptGame
+    node: int
+
+
+class CommentRequest(Message):
+    """What to say at a node; nothing takes a comment away."""
+
+    node: int = Field(ge=0, le=2**31)
+    text: str = Field(max_length=2000)
 
 
 # -- review --------------------------------------------------------------------------------------
@@ -63,6 +99,20 @@ class Judged(Message):
     line: list[MoveText]
     top: list[TopMove]
     loss: float | None
+
+
+class JudgeRequest(Message):
+    """Moves from the start of a kept game to a position."""
+
+    moves: list[Annotated[str, Field(max_length=5)]] = Field(max_length=1100)
+
+
+class Judgement(Message):
+    """What the search says of a position, and of the one before the last move to it."""
+
+    move: MoveText | None
+    before: Judged | None
+    judged: Judged
 
 
 class ReviewUpdate(Message):

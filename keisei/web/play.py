@@ -17,6 +17,7 @@ from keisei.search import Limit, Score, Thinker
 from keisei.shogi import IllegalActionError, Outcome, ShogiGame
 from keisei.shogi.actions import Side, other_side
 from keisei.shogi.records import GameRecord, record_bytes
+from keisei.shogi.variations import GameTree
 from keisei.web.clock import Clock
 from keisei.web.kept import KeptGames, KeptRecord
 from keisei.web.networks import TOP, Network, Networks, Opinion, observe
@@ -301,7 +302,8 @@ class Table:
         names = ("Human", game.label) if game.settings.side == "black" else (game.label, "Human")
         record = replace(_record(game), black=names[0], white=names[1])
         try:
-            kept = KeptRecord(record, "played", game.settings.side, f"play/{game.id}")
+            tree = GameTree(record)
+            kept = KeptRecord(tree, "played", game.settings.side, f"play/{game.id}")
             game.kept = self._kept.keep(kept)
         except KeiseiError as error:  # the game goes on
             log.warning("the game %s is not kept: %s", game.id, error)

@@ -11,16 +11,16 @@ from keisei.errors import KeiseiError
 from keisei.models import SHIPPED_PATH
 from keisei.search import Limit, Score, Thinker
 from keisei.shogi import ShogiGame
-from keisei.shogi.actions import Side, other_side
-from keisei.shogi.records import GameRecord
+from keisei.shogi.actions import other_side
+from keisei.shogi.records import GameRecord, RecordError
 from keisei.web.events import encode
 from keisei.web.games import values_of
 from keisei.web.kept import KeptGames
-from keisei.web.kept_schema import Judged, ReviewUpdate
+from keisei.web.kept_schema import Judged, Judgement, ReviewUpdate
 from keisei.web.networks import Network, Networks, observe
 from keisei.web.positions import blacks_value, line_names, top_moves
 from keisei.web.schema import Problem
-from keisei.web.threads import Busy, Threads
+from keisei.web.threads import Busy, Threads, WebError
 
 NODES = 250  # for each position: a game of 100 moves takes 12 s on one idle core
 GROUP = 8  # positions that are searched together: they share batches
@@ -41,10 +41,6 @@ class _Review:
     @property
     def total(self) -> int:
         return len(self.record.moves) + 1
-
-    def side_to_make(self, move: int) -> Side:
-        first: Side = "black" if self.record.start_sfen.split()[1] == "b" else "white"
-        return first if move % 2 == 0 else other_side(first)
 
 
 class Reviews:
@@ -87,7 +83,7 @@ class Reviews:
 
     def _begin(self, number: int) -> _Review:
         """The review of this game: where it was left, if it is still known."""
-        record = self._kept.open(number).record
+        record = self._kept.open(number).tree.record
         key = (record.start_sfen, record.moves)
         if key not in self._known:
             network = self._networks.load(SHIPPED_PATH)
@@ -104,7 +100,22 @@ class Reviews:
         found = judge(review.network, review.record, plies, left.is_set)
         if not left.is_set() and not self._closing():
             for one in found:
-                review.judged.append(_with_loss(review, one))
+                before = review.judged[-1] if review.judged else None
+                review.judged.append(_with_loss(review.record, before, one))
+
+    def judge_line(self, number: int, moves: Sequence[str]) -> Judgement:
+        """Judge any position that can be reached from the start of a kept game, and its move."""
+        game = self._kept.open(number).tree.record
+        try:
+            line = GameRecord(game.start_sfen, tuple(moves))
+        except RecordError as error:
+            raise WebError(400, str(error)) from None
+        network = self._networks.load(SHIPPED_PATH)
+        last = len(line.moves)
+        found = judge(network, line, range(max(last - 1, 0), last + 1), self._closing)
+        before = found[0] if last else None
+        name = line_names(line.game(last - 1), line.moves[-1:])[0] if last else None
+        return Judgement(move=name, before=before, judged=_with_loss(line, before, found[-1]))
 
 
 def judge(
@@ -149,13 +160,12 @@ def _result(board: ShogiGame) -> Score:
     return score or Score(other_side(board.turn), 1.0)  # no legal move: the mover has lost
 
 
-def _with_loss(review: _Review, after: Judged) -> Judged:
+def _with_loss(record: GameRecord, before: Judged | None, after: Judged) -> Judged:
     """The same, with what the move that led there gave away."""
-    if after.ply == 0:
+    if before is None:
         return after
-    before = review.judged[after.ply - 1]
-    if review.record.moves[after.ply - 1] == before.best:
+    if record.moves[before.ply] == before.best:
         return after.model_copy(update={"loss": 0.0})
-    sign = 1 if review.side_to_make(after.ply - 1) == "black" else -1
-    loss = max(sign * (before.value - after.value) / 2, 0.0)
-    return after.model_copy(update={"loss": round(loss, 4)})
+    blacks_turn = (record.start_sfen.split()[1] == "b") == (before.ply % 2 == 0)
+    loss = (before.value - after.value) / 2 * (1 if blacks_turn else -1)
+    return after.model_copy(update={"loss": round(max(loss, 0.0), 4)})

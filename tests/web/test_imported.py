@@ -19,7 +19,7 @@ MARKUP = "<img src=x onerror=alert(1)>"
 
 @pytest.mark.parametrize("suffix", [".kif", ".kifu", ".ki2", ".ki2u", ".csa", ".usi"])
 def test_every_format_is_told_by_its_text(suffix):
-    assert read_text(record_bytes(RECORD, f"game{suffix}")).moves == MOVES
+    assert read_text(record_bytes(RECORD, f"game{suffix}")).record.moves == MOVES
 
 
 @pytest.mark.parametrize(
@@ -36,12 +36,12 @@ def test_every_format_is_told_by_its_text(suffix):
     ],
 )
 def test_positions_and_bare_moves_are_read(text, start, moves):
-    record = read_text(text.encode())
+    record = read_text(text.encode()).record
     assert (record.start_sfen, record.moves) == (start, moves)
 
 
 def test_a_real_record_of_1711_is_read():
-    record = read_text((Path(__file__).parent / "records" / "1711.ki2").read_bytes())
+    record = read_text((Path(__file__).parent / "records" / "1711.ki2").read_bytes()).record
     assert (record.black, len(record.moves)) == ("六代大橋宗銀", 107)
     assert str(record.outcome) == "white wins by resignation"
 
@@ -80,7 +80,7 @@ def test_damaged_records_never_do_more_than_fail():
                     rng.choices(range(256), k=rng.randrange(4))
                 )
             try:
-                record = read_text(bytes(data))
+                record = read_text(bytes(data)).record
             except WebError:
                 continue
             assert isinstance(record, GameRecord)

@@ -6,6 +6,7 @@ import sqlite3
 import pytest
 
 from keisei.shogi.records import GameRecord, read_record
+from keisei.shogi.variations import FIRST_NODE, GameTree
 from keisei.web import kept, review
 from keisei.web.kept import KeptGames, KeptRecord
 from keisei.web.networks import Networks
@@ -116,9 +117,10 @@ def test_a_kept_game_is_what_was_kept(tmp_path):
     record = GameRecord(
         SHORT.start_sfen, SHORT.moves, "<b>A</b>", "B", None, "BLACK_WIN_BY_TIMEOUT", comments
     )
-    number = games.keep(KeptRecord(record, "imported"))
-    assert games.open(number).record == record
-    assert games.open(number).record.comments == comments
+    tree, _ = GameTree(record).play(1, "8c8d")
+    number = games.keep(KeptRecord(tree, "imported"))
+    assert games.open(number).tree == tree
+    assert games.open(number).tree.record.comments == comments
     assert (games.row(number).winner, games.row(number).reason) == ("black", "timeout")
     with pytest.raises(NotFound):
         games.open(number + 1)
@@ -127,12 +129,12 @@ def test_a_kept_game_is_what_was_kept(tmp_path):
 def test_where_nothing_can_be_written_games_are_kept_until_the_server_stops(tmp_path, monkeypatch):
     (tmp_path / kept.FILE).write_bytes(b"no database" * 100)
     games = KeptGames(tmp_path)
-    number = games.keep(KeptRecord(SHORT, "imported"))
-    assert games.open(number).record == SHORT
+    number = games.keep(KeptRecord(GameTree(SHORT), "imported"))
+    assert games.open(number).tree.record == SHORT
     assert "not a database" in games.problem
     monkeypatch.setattr(kept, "MAX_IN_MEMORY", 1)
     with pytest.raises(WebError, match="1 games are kept already"):
-        games.keep(KeptRecord(SHORT, "imported"))
+        games.keep(KeptRecord(GameTree(SHORT), "imported"))
     assert (tmp_path / kept.FILE).read_bytes() == b"no database" * 100
 
 
@@ -146,7 +148,7 @@ def test_a_file_of_another_program_or_a_link_is_not_written(tmp_path):
     other.rename(tmp_path / "two" / kept.FILE)
     for folder in ("one", "two"):
         games = KeptGames(tmp_path / folder)
-        games.keep(KeptRecord(SHORT, "imported"))
+        games.keep(KeptRecord(GameTree(SHORT), "imported"))
         assert games.problem
 
 
@@ -164,3 +166,42 @@ def test_too_many_reviews_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(review, "MAX_REVIEWS", 0)
     with pytest.raises(Busy):
         reviews.refuse_too_many()
+
+
+def test_a_tried_move_says_what_it_keeps(client):
+    number = client.post("/api/kept", content=f"{MATE_IN_ONE} moves 5i5h".encode()).json()["id"]
+    judge = f"/api/kept/{number}/judge"
+    mate = client.post(judge, json={"moves": ["G*5b"]}).json()
+    assert mate["judged"]["loss"] == 0.0
+    assert mate["move"]["western"] == "G*5b"
+    other = client.post(judge, json={"moves": ["G*1i"]}).json()
+    assert other["before"]["best"] == "G*5b"
+    assert other["judged"]["loss"] > 0
+    assert client.post(judge, json={"moves": []}).json()["before"] is None
+    for moves in (["5i5g"], ["nonsense"], ["G*5b", "5a5b"]):
+        assert client.post(judge, json={"moves": moves}).status_code in (400, 422)
+
+
+def test_variations_and_comments_are_kept_with_the_game_and_exported(client):
+    number = client.post("/api/kept", content=b"startpos moves 7g7f 3c3d 2g2f").json()["id"]
+    home = f"/api/kept/{number}"
+    first = client.post(f"{home}/variation", json={"parent": 1, "move": "8c8d"}).json()
+    node = first["node"]
+    second = client.post(f"{home}/variation", json={"parent": node, "move": "2g2f"}).json()
+    assert [one["move"]["western"] for one in second["game"]["variations"]] == ["P-8d", "P-2f"]
+    client.post(f"{home}/comment", json={"node": node, "text": "A rook's pawn \u00fc"})
+    shown = client.post(f"{home}/comment", json={"node": 2, "text": "main"}).json()
+    assert shown == client.get(home).json()
+    assert shown["comments"] == {"2": "main"}
+    answer = client.get(f"{home}/record")
+    assert ".kifu" in answer.headers["content-disposition"]  # CP932 has no umlaut
+    again = client.post("/api/kept", content=answer.content).json()["id"]
+    copy = client.get(f"/api/kept/{again}").json()
+    assert [(one["parent"], one["comment"]) for one in copy["variations"]] == [
+        (1, "A rook's pawn \u00fc"),
+        (FIRST_NODE + 1, ""),
+    ]
+    pruned = client.delete(f"{home}/variation/{node}").json()
+    assert pruned["variations"] == []
+    for body in ({"parent": 1, "move": "8c8e"}, {"parent": 77, "move": "8c8d"}):
+        assert client.post(f"{home}/variation", json=body).status_code == 400

@@ -18,7 +18,7 @@ export class ApiError extends Error {
 
 const SILENT = "Keisei does not answer. Is `keisei serve` still running?";
 
-async function request<T>(path: string, init?: RequestInit): Promise<T> {
+export async function request<T>(path: string, init?: RequestInit): Promise<T> {
   const response = await answer(path, init);
   return (await response.json()) as T;
 }

@@ -21,6 +21,12 @@ export interface ClockSettings {
   byoyomi?: number;
 }
 
+/** What to say at a node; nothing takes a comment away. */
+export interface CommentRequest {
+  node: number;
+  text: string;
+}
+
 /** A rating on the yardstick with its 95 % interval, of a checkpoint and a way of playing. */
 export interface Elo {
   rating: number;
@@ -108,6 +114,11 @@ export interface Info {
   token_required: boolean;
 }
 
+/** Moves from the start of a kept game to a position. */
+export interface JudgeRequest {
+  moves: Array<string>;
+}
+
 /** What the search found in the position after `ply` moves; `value` and `mate` are Black's.
 
 `loss` is how much of the mover's chance to win the move that led here gave away, from 0 to 1. */
@@ -121,12 +132,19 @@ export interface Judged {
   loss: number | null;
 }
 
+/** What the search says of a position, and of the one before the last move to it. */
+export interface Judgement {
+  move: MoveText | null;
+  before: Judged | null;
+  judged: Judged;
+}
+
 /** The number of a kept game. */
 export interface Kept {
   id: number;
 }
 
-/** A kept game with all its positions. */
+/** A kept game with all its positions; `comments` are by node of the main line. */
 export interface KeptGame {
   id: number;
   kind: "played" | "imported" | "recorded";
@@ -139,6 +157,8 @@ export interface KeptGame {
   length: number;
   positions: Array<Position>;
   moves: Array<MoveText>;
+  variations: Array<VariationNode>;
+  comments: Record<string, string>;
 }
 
 /** Some of the kept games, newest first; `problem` is why they are not kept for good. */
@@ -370,6 +390,29 @@ export interface TopMove {
   japanese: string;
   probability: number;
   value: number | null;
+}
+
+/** The game with the move, and the move's own node. */
+export interface VariationAnswer {
+  game: KeptGame;
+  node: number;
+}
+
+/** A move beside the main line, the position after it, and where it is played from.
+
+Nodes 0 to the game's length are the positions of the main line. */
+export interface VariationNode {
+  node: number;
+  parent: number;
+  move: MoveText;
+  position: Position;
+  comment: string;
+}
+
+/** A move to add from a node. */
+export interface VariationRequest {
+  parent: number;
+  move: string;
 }
 
 /** A worker of a run, and how it spends its time (shares from 0 to 1). */

@@ -1,11 +1,13 @@
 """From a game to a lesson: review, as a reader sees it."""
 
+import re
 from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from keisei.shogi.records import read_record
+from keisei.shogi.variations import read_tree
 from tests.web.browser.test_pictures import STILL
 from tests.web.browser.test_play import square, start
 
@@ -142,3 +144,58 @@ def test_your_games_are_searched_downloaded_and_deleted_also_on_a_phone(open_pag
     assert serious(page) == []
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_role("heading", name="No such games")).to_be_visible()
+
+
+def test_the_worst_move_is_retried_until_it_is_good(open_page, address):
+    page = open_page(address)
+    lose(page, address)
+    page.get_by_role("dialog").get_by_role("link", name="Review").click()
+    reviewed(page)
+    page.get_by_role("button", name="Retry the worst moves of black").click()
+    panel = page.get_by_role("region", name="Retry")
+    expect(panel).to_contain_text("K-5h and lost")
+    page.get_by_role("button", name="black gold in hand, 1").click()
+    square(page, "1i").click()
+    expect(panel.get_by_role("status")).to_contain_text(re.compile(r"G\*1i is .* of 100 %"))
+    assert serious(page) == []
+    page.get_by_role("button", name="black gold in hand, 1").click()
+    square(page, "5b").click()
+    expect(panel.get_by_role("status")).to_contain_text("G*5b: very good, it keeps 100 % of 100 %")
+    panel.get_by_role("button", name="Show the answer").click()
+    expect(panel).to_contain_text("Best G*5b")
+    panel.get_by_role("button", name="Done").click()
+    expect(page.get_by_role("group", name="Worst moves")).to_be_visible()
+
+
+def test_free_moves_make_variations_that_are_kept_and_exported(open_page, serve, tmp_path):
+    page = open_page(f"{serve(tmp_path)}/#/yours", accept_downloads=True)
+    page.get_by_role("textbox", name="Review a game").fill("startpos moves 7g7f 3c3d 2g2f 8c8d")
+    page.get_by_role("button", name="Review").click()
+    reviewed(page)
+    variations = page.get_by_role("group", name="Variations")
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    for start_square, target in (("6g", "6f"), ("8c", "8d")):
+        expect(square(page, start_square)).to_have_class("movable")  # the server said what is legal
+        square(page, start_square).click()
+        square(page, target).click()
+    expect(variations.get_by_role("button")).to_have_count(2)
+    expect(page.locator(".advice")).to_contain_text("Tried P-8d")  # judged when it is looked at
+    page.get_by_role("textbox", name="Comment").fill("A quiet line")
+    page.keyboard.press("Tab")
+    expect(variations.get_by_role("button").nth(1)).to_contain_text("✎")
+    assert serious(page) == []
+    page.reload()
+    expect(variations.get_by_role("button")).to_have_count(2)
+    expect(page.get_by_role("textbox", name="Comment")).to_have_value("A quiet line")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="KIF").click()
+    download.value.save_as(tmp_path / "game.kif")
+    record = read_record(tmp_path / "game.kif")
+    tree = read_tree((tmp_path / "game.kif").read_text("cp932"), record)
+    moves = [(one.move, one.comment) for one in tree.variations]
+    assert moves == [("6g6f", ""), ("8c8d", "A quiet line")]
+    page.keyboard.press("ArrowLeft")
+    page.get_by_role("button", name="Remove this variation").click()
+    expect(variations).to_have_count(0)
+    expect(page.get_by_role("slider", name="Move")).to_have_value("2")

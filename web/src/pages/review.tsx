@@ -1,25 +1,28 @@
-/** A game that is analysed while one looks: the graph, what each move lost, and what was better. */
+/** A game that is analysed while one looks: what each move lost, what was better, and a board to try it on. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { type KeptGame, path, type Side } from "../api";
+import { ApiError, type Judged, type Judgement, type KeptGame, path, post, type PositionAnswer, request, type Side, type VariationAnswer } from "../api";
 import { Board } from "../board/board";
 import type { Arrow } from "../board/marks";
 import { otherSide } from "../board/sfen";
-import { ValueGraph } from "../charts/value_graph";
-import { count, percent } from "../format";
+import { count } from "../format";
 import { useFetch } from "../loading";
 import { link, replace } from "../router";
-import { settings, useStore } from "../store";
-import { Loss, markOf, MoveList } from "../ui/moves";
-import { Button, Progress, sentence, Waiting } from "../ui/parts";
+import { MoveList } from "../ui/moves";
+import { Button, sentence, Waiting } from "../ui/parts";
 import { ReplayControls, useReplayKeys } from "../ui/replay";
 import { CopyLink } from "../ui/share";
+import { GameTree } from "./game_tree";
 import { resultOf } from "./games";
+import { retryArrows, RetryPanel, useRetry } from "./retry";
+import { Advice, Chances, Comment, ReviewState, Variations, Worst } from "./review_parts";
+import { useReview } from "./use_review";
 import { playerOf } from "./yours";
-import { chance, type Review, useReview, worstOf } from "./use_review";
 
 export function ReviewPage({ id, query }: { id: number; query: URLSearchParams }) {
   const { data, error, reload } = useFetch<KeptGame>(path("kept", id));
-  if (!data) {
+  const [changed, setChanged] = useState<KeptGame | null>(null);
+  const game = changed ?? data;
+  if (!game) {
     return (
       <>
         <h1>Review</h1>
@@ -27,190 +30,146 @@ export function ReviewPage({ id, query }: { id: number; query: URLSearchParams }
       </>
     );
   }
-  return <Reviewing game={data} start={Number(query.get("ply") ?? 0) || 0} />;
+  return <Reviewing game={game} start={Number(query.get("node") ?? 0) || 0} onChange={setChanged} />;
 }
 
-function Reviewing({ game, start }: { game: KeptGame; start: number }) {
-  const last = game.moves.length;
-  const [ply, setPly] = useState(Math.max(0, Math.min(last, start)));
+interface Props {
+  game: KeptGame;
+  start: number;
+  onChange: (game: KeptGame) => void;
+}
+
+function Reviewing({ game, start, onChange }: Props) {
+  const tree = useMemo(() => new GameTree(game), [game]);
+  const [node, setNode] = useState(tree.has(start) ? start : 0);
   const [bottom, setBottom] = useState<Side>(game.side ?? "black");
+  const [problem, setProblem] = useState<string | null>(null);
   const review = useReview(game.id);
-  const show = (next: number) => setPly(Math.max(0, Math.min(last, next)));
+  const { retry, begin } = useRetry(game, review, setNode);
+  const shown = retry ? retry.ply : node;
+  const { here, loss } = useJudged(tree, shown, review.judged);
+  const line = tree.line(shown);
+  const ply = line.indexOf(shown);
+  const fork = Math.max(...line.slice(0, ply + 1).filter((one) => tree.isMain(one))); // where the main line is left
+  const show = (next: number) => {
+    retry?.stop();
+    setNode(next);
+  };
+  const step = (next: number) => show(line[Math.max(0, Math.min(line.length - 1, next))]!);
   const flip = () => setBottom(otherSide);
-  useReplayKeys({ ply, last, onShow: show }, flip);
-  useEffect(() => replace(link(["review", game.id], ply ? { ply } : {})), [ply]);
-  const arrows = useMemo(() => arrowsAt(game, review, ply), [ply, review.judged]);
-  const losses = useMemo(() => review.judged.slice(1).map(({ loss }) => loss), [review.judged]);
+  useReplayKeys({ ply, last: line.length - 1, onShow: step }, flip);
+  useEffect(() => replace(link(["review", game.id], node ? { node } : {})), [node]);
+  const position = tree.position(shown);
+  const legal = useFetch<PositionAnswer>(`position?sfen=${encodeURIComponent(position.sfen)}`);
+  const losses = useMemo(() => review.judged.slice(1).map((one) => one.loss), [review.judged]);
+  const arrows = useMemo(
+    () => (retry ? retryArrows(retry, review) : arrowsAt(tree, shown, here)),
+    [retry, tree, shown, here],
+  );
+  const act = async (work: Promise<void>) => {
+    setProblem(null);
+    await work.catch((error) => setProblem(error instanceof ApiError ? error.message : String(error)));
+  };
+  const home = path("kept", game.id);
+  const vary = (move: string) =>
+    act(
+      post<VariationAnswer>(`${home}/variation`, { parent: node, move }).then((answer) => {
+        onChange(answer.game);
+        setNode(answer.node);
+      }),
+    );
+  const prune = () => {
+    setNode(tree.parent(node));
+    act(request<KeptGame>(`${home}/variation/${node}`, { method: "DELETE" }).then(onChange));
+  };
+  const comment = (text: string) => act(post<KeptGame>(`${home}/comment`, { node, text }).then(onChange));
   const record = (format: string) => `api/${path("kept", game.id, "record")}?format=${format}`;
   return (
     <>
-    <p class="crumb">
-      <a href={link(["yours"])}>Your games</a>
-    </p>
-    <div class="game-layout">
-      <div class="board-column">
-        <Board
-          position={game.positions[ply]!}
-          bottom={bottom}
-          arrows={arrows}
-          label={`Review, move ${ply} of ${last}`}
-        />
-        <ReplayControls ply={ply} last={last} onShow={show} />
-      </div>
-      <aside class="card side">
-        <h1 class="players">
-          <span class={game.winner === "black" ? "won" : undefined}>☗ {playerOf(game, "black")}</span>
-          <span class={game.winner === "white" ? "won" : undefined}>☖ {playerOf(game, "white")}</span>
-        </h1>
-        <p class="muted">
-          {game.reason === null ? "Not finished" : resultOf({ winner: game.winner, reason: game.reason })} after{" "}
-          {count(last)} moves
-        </p>
-        <State review={review} />
-        <Chances review={review} ply={ply} losses={losses} onShow={show} />
-        <Advice game={game} review={review} ply={ply} />
-        <Worst game={game} review={review} onShow={show} />
-        <MoveList moves={game.moves} ply={ply} onChoose={show} losses={losses} />
-        <div class="tools">
-          <Button kind="quiet" icon="flip" onClick={flip}>
-            Flip
-          </Button>
-          <CopyLink address={link(["position"], { sfen: game.positions[ply]!.sfen })} />
-          <a class="button quiet" href={link(["play"], { start: game.positions[ply]!.sfen })}>
-            Play from here
-          </a>
-          <a class="button plain" href={record("kif")} download>
-            KIF
-          </a>
-          <a class="button plain" href={record("csa")} download>
-            CSA
-          </a>
+      <p class="crumb">
+        <a href={link(["yours"])}>Your games</a>
+      </p>
+      <div class="game-layout">
+        <div class="board-column">
+          <Board
+            position={position}
+            bottom={retry ? retry.state.side : bottom}
+            arrows={arrows}
+            legal={legal.data?.position.sfen === position.sfen ? legal.data.legal : undefined}
+            onMove={retry ? retry.attempt : vary}
+            label={`Review, move ${ply} of ${line.length - 1}`}
+          />
+          <ReplayControls ply={ply} last={line.length - 1} onShow={step} />
         </div>
-      </aside>
-    </div>
+        <aside class="card side">
+          <h1 class="players">
+            <span class={game.winner === "black" ? "won" : undefined}>☗ {playerOf(game, "black")}</span>
+            <span class={game.winner === "white" ? "won" : undefined}>☖ {playerOf(game, "white")}</span>
+          </h1>
+          <p class="muted">
+            {game.reason === null ? "Not finished" : resultOf({ winner: game.winner, reason: game.reason })} after{" "}
+            {count(tree.last)} moves
+          </p>
+          <ReviewState review={review} />
+          {retry ? (
+            <RetryPanel retry={retry} game={game} review={review} />
+          ) : (
+            <>
+              <Chances review={review} here={here} ply={fork} losses={losses} onShow={show} />
+              <Advice tree={tree} node={node} here={here} loss={loss} />
+              <Worst game={game} review={review} onShow={show} onRetry={begin} />
+              <MoveList moves={game.moves} ply={fork} onChoose={show} losses={losses} />
+              <Variations tree={tree} node={node} onShow={show} />
+              {!tree.isMain(node) && <Button onClick={prune}>Remove this variation</Button>}
+              <Comment key={`${node} ${tree.comment(node)}`} text={tree.comment(node)} onSave={comment} />
+            </>
+          )}
+          {problem && (
+            <p class="note error" role="alert">
+              {sentence(problem)}
+            </p>
+          )}
+          <div class="tools">
+            <Button kind="quiet" icon="flip" onClick={flip}>
+              Flip
+            </Button>
+            <CopyLink address={link(["position"], { sfen: position.sfen })} />
+            <a class="button quiet" href={link(["play"], { start: position.sfen })}>
+              Play from here
+            </a>
+            <a class="button plain" href={record("kif")} download>
+              KIF
+            </a>
+            <a class="button plain" href={record("csa")} download>
+              CSA
+            </a>
+          </div>
+        </aside>
+      </div>
     </>
   );
 }
 
+/** What the search says of a node; those beside the main line are judged when they are looked at. */
+function useJudged(tree: GameTree, node: number, judged: Judged[]) {
+  const [beside, setBeside] = useState<Record<number, Judgement>>({});
+  const main = tree.isMain(node);
+  useEffect(() => {
+    if (main || beside[node]) return;
+    post<Judgement>(`${path("kept", tree.game.id)}/judge`, { moves: tree.movesTo(node) }).then(
+      (answer) => setBeside((old) => ({ ...old, [node]: answer })),
+      () => {}, // the variation is there, without advice
+    );
+  }, [node]);
+  if (main) return { here: judged[node], loss: judged[node + 1]?.loss };
+  return { here: beside[node]?.judged, loss: beside[node]?.judged.loss };
+}
+
 /** The best line, and what was played instead. */
-function arrowsAt(game: KeptGame, review: Review, ply: number): Arrow[] {
-  const here = review.judged[ply];
-  const played = game.moves[ply]?.usi;
+function arrowsAt(tree: GameTree, node: number, here: Judged | undefined): Arrow[] {
   if (!here) return [];
+  const played = tree.isMain(node) ? tree.game.moves[node]?.usi : undefined;
   const line = here.line.slice(0, 3).map(({ usi }, i) => ({ usi, weight: 1 - i / 2, best: i === 0 }));
   const other = played && played !== here.best ? [{ usi: played, weight: 0.5, played: true }] : [];
   return [...other, ...line.filter(({ usi }, i) => i === 0 || usi !== played)];
-}
-
-function State({ review }: { review: Review }) {
-  const { judged, total, problem, again } = review;
-  if (problem) {
-    return (
-      <div class="note error" role="alert">
-        <p>{sentence(problem)}</p>
-        <Button onClick={again}>Try again</Button>
-      </div>
-    );
-  }
-  const done = total > 0 && judged.length === total;
-  return (
-    <div class="review-state">
-      <p class="muted" role="status">
-        {done ? "All moves are analysed." : `Analysing: ${count(judged.length)} of ${total ? count(total) : "…"} positions`}
-      </p>
-      {!done && <Progress share={total ? judged.length / total : 0} label="Positions analysed" />}
-    </div>
-  );
-}
-
-interface PartProps {
-  game: KeptGame;
-  review: Review;
-}
-
-interface ChancesProps {
-  review: Review;
-  ply: number;
-  losses: (number | null)[];
-  onShow: (ply: number) => void;
-}
-
-function Chances({ review, ply, losses, onShow }: ChancesProps) {
-  const value = review.values[ply];
-  const mate = review.judged[ply]?.mate;
-  return (
-    <div class="value">
-      <p>
-        Chance to win
-        <b>
-          {value == null ? "–" : `☗ ${percent(chance(value, "black"))}  ☖ ${percent(chance(value, "white"))}`}
-          {mate ? ` · ${mate > 0 ? "☗" : "☖"} mates in ${Math.abs(mate)}` : ""}
-        </b>
-      </p>
-      <ValueGraph values={review.values} ply={ply} onChoose={onShow} losses={losses} />
-    </div>
-  );
-}
-
-/** What was played in this position, and what was better. */
-function Advice({ game, review, ply }: PartProps & { ply: number }) {
-  const { notation } = useStore(settings);
-  const here = review.judged[ply];
-  const played = game.moves[ply];
-  const loss = review.judged[ply + 1]?.loss;
-  if (!here || here.line.length === 0) return null;
-  const mark = markOf(loss);
-  return (
-    <div class="advice">
-      {played && (
-        <p>
-          Played <b>{played[notation]}</b>{" "}
-          {played.usi === here.best ? (
-            <span class="good">the best move</span>
-          ) : loss == null ? null : (
-            <span class={mark ?? "muted"}>{lossText(loss)}</span>
-          )}
-        </p>
-      )}
-      <p>
-        Best <b>{here.line[0]![notation]}</b>{" "}
-        <span class="muted">{here.line.slice(1).map((move) => move[notation]).join(" ")}</span>
-      </p>
-    </div>
-  );
-}
-
-function lossText(loss: number): string {
-  const mark = markOf(loss);
-  return loss < 0.005 ? "as good" : `lost ${percent(loss)}${mark ? ` · ${mark}` : ""}`;
-}
-
-function Worst({ game, review, onShow }: PartProps & { onShow: (ply: number) => void }) {
-  const { notation } = useStore(settings);
-  const first = game.positions[0]!.turn;
-  return (
-    <div class="worst" role="group" aria-label="Worst moves">
-      {(["black", "white"] as const).map((side) => {
-        const plies = worstOf(review.judged, side, first);
-        return (
-          <div key={side}>
-            <h2>
-              {side === "black" ? "☗" : "☖"} {side === game.side ? "Your worst" : "Worst moves"}
-            </h2>
-            {plies.length === 0 && <p class="muted">None{review.judged.length < review.total && " so far"}</p>}
-            <ol>
-              {plies.map((ply) => (
-                <li key={ply}>
-                  <button type="button" onClick={() => onShow(ply - 1)}>
-                    <span class="muted">{ply}</span> {game.moves[ply - 1]![notation]}{" "}
-                    <Loss loss={review.judged[ply]!.loss} />
-                  </button>
-                </li>
-              ))}
-            </ol>
-          </div>
-        );
-      })}
-    </div>
-  );
 }
