@@ -86,6 +86,7 @@ peers: $(DEVELOPS) $(PEERS:%=.venv-peers/%/.installed)
 
 peers-benchmark: peers
 	$(BIN)/python benchmarks/peers/run.py
+	$(BIN)/python benchmarks/peers/worlds.py
 
 clean:
 	rm -rf .venv .venv-peers build dist site *.egg-info

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from keisei.benchmarks.report import OtherLoad, machine, median_ratio
+from keisei.benchmarks.report import machine, median_ratio
+from keisei.processes.other_load import OtherLoad
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -99,9 +100,9 @@ def load_of_others(seconds: float = 1.0) -> float:
     Not looked at during a measurement, because some contenders' processes outlive their parents
     and cannot be told from others.
     """
-    with OtherLoad() as others:
-        time.sleep(seconds)
-    return others.cores
+    others = OtherLoad()
+    time.sleep(seconds)
+    return others.look()
 
 
 def contenders() -> list[Contender]:

@@ -17,6 +17,7 @@ from keisei.random_streams import RandomStreams
 from keisei.worlds.config import LearnerSettings
 from keisei.worlds.memory import Arrays, Buffer
 from keisei.worlds.networks import NETWORKS, new_weights
+from keisei.worlds.novelty import Novelty
 from keisei.worlds.stack import Adam, State, leaves_of
 from keisei.worlds.view import View
 
@@ -111,8 +112,18 @@ class Algorithm:
         """What to remember of a look that no action followed: that beyond a cut by time."""
         return dict.fromkeys(self.extras, 0)
 
-    def draw(self, memory: Buffer, steps: int, turns: int, rng: np.random.Generator) -> Arrays:
-        """Minibatches [steps, batch, ...]; `turns` are new since the last time."""
+    def draw(
+        self,
+        memory: Buffer,
+        steps: int,
+        turns: int,
+        rng: np.random.Generator,
+        novelty: Novelty | None = None,
+    ) -> Arrays:
+        """Minibatches [steps, batch, ...]; `turns` are new since the last time.
+
+        With `novelty`, seeing what is new to the agent is worth something as well.
+        """
         raise NotImplementedError
 
     def loss(self, leaves: State, state: State, batch: Arrays) -> torch.Tensor:

@@ -59,6 +59,12 @@ class LearnerSettings(Section):
     max_grad_norm: float = Field(
         10.0, gt=0, description="Gradients longer than this are scaled down, per agent."
     )
+    novelty: float = Field(
+        0.1,
+        ge=0,
+        description="Bonus for seeing what was never seen in that cell of the window; after n "
+        "times, 1 / sqrt(n) of it. In grid worlds only; returns do not count it; 0: none.",
+    )
 
     @model_validator(mode="after")
     def _a_gru_has_a_size(self) -> LearnerSettings:

@@ -15,6 +15,7 @@ from keisei.random_streams import RandomStreams
 from keisei.worlds.algorithm import Algorithm, Ints
 from keisei.worlds.config import DoubleDQNSettings
 from keisei.worlds.memory import Arrays, Buffer
+from keisei.worlds.novelty import Novelty
 from keisei.worlds.stack import State
 
 log = logging.getLogger(__name__)
@@ -81,14 +82,25 @@ class DoubleDQN(Algorithm):
         chance = (drawn / max(epsilon, 1e-9) * self.num_actions).astype(np.int64)
         return np.where(drawn < epsilon, chance, scores.argmax(axis=1)), {}
 
-    def draw(self, memory: Buffer, steps: int, turns: int, rng: np.random.Generator) -> Arrays:
+    def draw(
+        self,
+        memory: Buffer,
+        steps: int,
+        turns: int,
+        rng: np.random.Generator,
+        novelty: Novelty | None = None,
+    ) -> Arrays:
         size = self.settings.batch_size
         if self.network.carried:
             size = max(size // self.settings.sequence, 1)
             flat = memory.sample_sequences(steps * size, self.settings.sequence, rng)
             flat["carried"] = flat["carried"][:, 0]
+            after, reward, done = flat["state"][:, 1:], flat["reward"][:, :-1], flat["done"][:, :-1]
         else:
             flat = memory.sample(steps * size, rng)
+            after, reward, done = flat["next_state"], flat["reward"], flat["done"]
+        if novelty:
+            reward += novelty.bonus(after) * ~done
         return {name: array.reshape(steps, size, *array.shape[1:]) for name, array in flat.items()}
 
     def _steps(self, leaves: State, state: State, batch: Arrays) -> Steps:

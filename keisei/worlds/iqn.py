@@ -15,6 +15,7 @@ from torch.nn.functional import smooth_l1_loss
 from keisei.worlds.config import IQNSettings
 from keisei.worlds.double_dqn import DoubleDQN
 from keisei.worlds.memory import Arrays, Buffer
+from keisei.worlds.novelty import Novelty
 from keisei.worlds.stack import State, dense
 from keisei.worlds.view import View
 
@@ -51,8 +52,15 @@ class IQN(DoubleDQN):
         said = self.network.last(weights, mixed.flatten(1, 2), prefix)
         return said.view(agents, batch, -1, self.num_actions)
 
-    def draw(self, memory: Buffer, steps: int, turns: int, rng: np.random.Generator) -> Arrays:
-        drawn = super().draw(memory, steps, turns, rng)
+    def draw(
+        self,
+        memory: Buffer,
+        steps: int,
+        turns: int,
+        rng: np.random.Generator,
+        novelty: Novelty | None = None,
+    ) -> Arrays:
+        drawn = super().draw(memory, steps, turns, rng, novelty)
         *shape, last = drawn["action"].shape
         shape += [last - 1 if self.network.carried else last, self.settings.quantiles]
         for name in ("tau", "tau_after"):

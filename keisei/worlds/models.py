@@ -18,6 +18,7 @@ from keisei.errors import KeiseiError
 from keisei.random_streams import RandomStreams
 from keisei.worlds.algorithm import Algorithm
 from keisei.worlds.memory import Arrays, Buffer
+from keisei.worlds.novelty import Novelty
 from keisei.worlds.stack import clone
 
 Ints = npt.NDArray[np.int64]
@@ -178,6 +179,8 @@ class Learner(Model):
         view = algorithm.view
         turns = algorithm.memory_turns(copies, turns_per_training)
         self.memory: Buffer = Buffer(turns, copies, view.shape, view.dtype, algorithm.extras)
+        curious = algorithm.settings.novelty > 0 and view.table is not None
+        self.novelty = Novelty(view, algorithm.settings.novelty) if curious else None
         self.copies, self.epoch = copies, 0
         size = algorithm.network.carried
         self.carried = np.zeros((copies, size), np.float32)  # from the turn before
@@ -257,7 +260,9 @@ class Learner(Model):
         if len(self.memory) < self.algorithm.least_turns:
             return None
         turns = min(self.turns, len(self.memory))
-        batches = self.algorithm.draw(self.memory, steps, turns, self.rng)
+        if self.novelty and not self._trained:
+            self.novelty.count(self.memory.newest(turns)["state"])
+        batches = self.algorithm.draw(self.memory, steps, turns, self.rng, self.novelty)
         self.owed = max(self.owed - steps, 0.0)
         self._trained = True
         return batches
@@ -287,6 +292,7 @@ class Learner(Model):
             "memory": self.memory.get_buffer_snapshot(),
             "streams": self.streams.state.copy(),
             "rng": self.rng.bit_generator.state,
+            "novelty": self.novelty.counts.copy() if self.novelty else None,
             "counts": [self.epoch, self.turns, self.owed, self.failures, self._trained],
         }
 
@@ -302,4 +308,6 @@ class Learner(Model):
         self.memory.load_buffer_snapshot(state["memory"])
         self.streams.state = state["streams"].copy()
         self.rng.bit_generator.state = state["rng"]
+        if self.novelty and state.get("novelty") is not None:  # else it begins to count now
+            self.novelty.counts[:] = state["novelty"]
         self.epoch, self.turns, self.owed, self.failures, self._trained = state["counts"]

@@ -12,6 +12,7 @@ from keisei.random_streams import RandomStreams
 from keisei.worlds.algorithm import Algorithm, Ints
 from keisei.worlds.config import PPOSettings
 from keisei.worlds.memory import NO_ACTION, Arrays, Buffer
+from keisei.worlds.novelty import Novelty
 from keisei.worlds.stack import State
 
 Floats = npt.NDArray[np.float32]
@@ -70,10 +71,19 @@ class PPO(Algorithm):
     def extras_of(self, scores: Floats) -> dict[str, Any]:
         return {"log_prob": 0, "value": scores[:, -1]}
 
-    def draw(self, memory: Buffer, steps: int, turns: int, rng: np.random.Generator) -> Arrays:
+    def draw(
+        self,
+        memory: Buffer,
+        steps: int,
+        turns: int,
+        rng: np.random.Generator,
+        novelty: Novelty | None = None,
+    ) -> Arrays:
         """Each step is drawn once before any is drawn again."""
         data = memory.newest(turns)
         settings = self.settings
+        if novelty:
+            data["reward"][:-1] += novelty.bonus(data["state"][1:]) * ~data["done"][:-1]
         advantages = gae(data, settings.gamma, settings.lambda_gae)
         data |= {"advantage": advantages, "return": advantages + data["value"]}
         size = settings.batch_size

@@ -15,6 +15,7 @@ sys.path.append(str(Path(__file__).parents[2] / "benchmarks" / "peers"))
 
 import common
 import run
+import worlds
 
 # Black mates with a gold in front of the king, which a pawn guards.
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
@@ -99,3 +100,9 @@ def test_a_contender_that_fails_is_reported_and_the_others_go_on(tmp_path):
     run.draw([good, bad], tmp_path / "peers.png")
     run.write([good, bad], 1, [0.0], tmp_path / "results.json")
     assert (tmp_path / "peers.png").stat().st_size > 0
+
+
+def test_treasure_hunt_is_learned_with_the_settings_that_both_learners_have():
+    returns = worlds.keisei(turns=2 * worlds.COPIES * worlds.EPISODE, seed=1)
+    assert len(returns) == 2
+    assert worlds.last_tenth(returns) == returns[-1]
