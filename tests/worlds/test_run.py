@@ -64,8 +64,13 @@ def stop_after_4_epochs(monkeypatch):
         yield patch
 
 
+MIXED = "agents=[{kind: iqn, network: gru, hidden: [8]}, {kind: ppo, network: cnn, hidden: [8]}]"
+
+
 @pytest.mark.parametrize(
-    "mode", [[], ["parallel.async_learning=true", "parallel.use_threads=true"]], ids=len
+    "mode",
+    [[], ["parallel.async_learning=true", "parallel.use_threads=true"], [MIXED]],
+    ids=["after acting", "beside acting", "other learners"],
 )
 def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_weights(
     keisei, tmp_path, mode, stop_after_4_epochs
@@ -83,6 +88,7 @@ def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_weights(
             assert torch.equal(one[name], other[name]), name
     with MetricsReader(tmp_path / "runs/cut/metrics.sqlite") as reader:
         assert len(reader.series("return agent_1")) == 8
+    assert "returns: agent 0" in keisei("watch", "whole").stdout
 
 
 def test_settings_changed_on_resume_stay_changed(keisei, stop_after_4_epochs):
