@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -37,6 +38,8 @@ class Stopper:
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Stopper:
+        if threading.current_thread() is not threading.main_thread():
+            return self  # only the main thread hears signals; its program has to end this one
         for number in SIGNALS:
             self._previous[number] = signal.signal(number, self._handle)
         if HANGUP is not None and signal.getsignal(HANGUP) != signal.SIG_IGN:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def in_a_fresh_process(code, **environment):
     env = {**os.environ, **environment}
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=env)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done.stdout + done.stderr
 
 
 def test_import_keisei_loads_none_of_what_is_slow():
@@ -49,8 +50,10 @@ def test_every_public_name_is_there_and_has_a_docstring():
 @pytest.mark.parametrize(("set_before", "found"), [({}, "10000"), ({"GOMP_SPINCOUNT": "7"}, "7")])
 def test_pytorchs_threads_are_told_how_to_wait_unless_the_user_has(set_before, found, monkeypatch):
     monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
-    code = "import keisei, os; print(os.environ['GOMP_SPINCOUNT'])"
-    assert in_a_fresh_process(code, **set_before).strip() == found
+    told = in_a_fresh_process(
+        "import keisei; keisei.train", OMP_DISPLAY_ENV="verbose", **set_before
+    )
+    assert f"GOMP_SPINCOUNT = '{found}'" in told  # what OpenMP itself says when it is loaded
 
 
 def test_the_policy_has_every_legal_move_the_likeliest_first(net):
@@ -159,6 +162,15 @@ def test_a_callback_may_end_the_training_and_it_can_go_on_later(tmp_path, monkey
     assert keisei.load("a", runs=runs).steps == 256
     assert keisei.train(resume="a", runs=runs).folder == run.folder
     assert keisei.load(run).steps == 512
+
+
+def test_training_runs_in_a_thread_too(tmp_path):
+    trained = []
+    settings = {"overrides": ONE_PROCESS, "runs": tmp_path}
+    thread = threading.Thread(target=lambda: trained.append(keisei.train(**settings)))
+    thread.start()
+    thread.join(120)
+    assert keisei.load(trained[0]).steps == 256
 
 
 @pytest.fixture(scope="module")
