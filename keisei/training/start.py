@@ -50,7 +50,7 @@ def train(
     """
     if resume and (name or config):
         raise KeiseiError(
-            "a run that is resumed has its own name and settings: leave out name and config"
+            "a run that is resumed has its own name and settings: leave out --name and --config"
         )
     check_trace_file(trace)
     keep_freed_memory()
