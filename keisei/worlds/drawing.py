@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from keisei.worlds.entities import Entity
 from keisei.worlds.world import World
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 # Colours that are told apart by all eyes; agents take them in turn.
 AGENT_COLORS = ("#0072b2", "#d55e00", "#cc79a7", "#009e73", "#56b4e9", "#e69f00", "#7b3294")
 CELL = 20  # pixels
+RIM = "#33333a"
 
 
 def picture(world: World, copy: int = 0) -> Image:
@@ -36,14 +38,19 @@ def picture(world: World, copy: int = 0) -> Image:
         for column, entities in enumerate(cells):
             for entity in entities:
                 agent = agents.get((row, column)) if entity.layer else None
-                color = entity.color
-                if agent is not None and entity.name == "agent":
-                    color = AGENT_COLORS[agent % len(AGENT_COLORS)]
-                _draw(brush, entity.shape, row, column, color)
-                if agent is not None:
-                    at = ((column + 0.5) * CELL, (row + 0.5) * CELL)
-                    brush.text(at, str(agent), "white", anchor="mm")
+                if agent is None:
+                    _draw(brush, entity.shape, row, column, entity.color)
+                else:
+                    _draw_agent(brush, entity, row, column, agent)
     return image
+
+
+def _draw_agent(brush: ImageDraw, entity: Entity, row: int, column: int, agent: int) -> None:
+    """In the agent's colour and with its number; a rim shows what kind of body it has."""
+    color = AGENT_COLORS[agent % len(AGENT_COLORS)]
+    rim = (RIM, 1) if entity.name == "agent" else (entity.color, 3)
+    _draw(brush, entity.shape, row, column, color, *rim)
+    brush.text(((column + 0.5) * CELL, (row + 0.5) * CELL), str(agent), "white", anchor="mm")
 
 
 def _agents_at(world: World, copy: int) -> dict[tuple[int, int], int]:
@@ -52,21 +59,33 @@ def _agents_at(world: World, copy: int) -> dict[tuple[int, int], int]:
     return {place: agent for agent, place in enumerate(places)}
 
 
-def _draw(brush: ImageDraw, shape: str, row: int, column: int, color: str) -> None:
+def _draw(
+    brush: ImageDraw,
+    shape: str,
+    row: int,
+    column: int,
+    color: str,
+    rim: str = RIM,
+    width: int = 1,
+) -> None:
     left, top = column * CELL, row * CELL
     right, bottom = left + CELL - 1, top + CELL - 1
     if shape == "square":
         brush.rectangle((left, top, right, bottom), fill=color)
     elif shape == "circle":
-        brush.ellipse((left + 2, top + 2, right - 2, bottom - 2), fill=color, outline="#33333a")
+        box = (left + 2, top + 2, right - 2, bottom - 2)
+        brush.ellipse(box, fill=color, outline=rim, width=width)
     else:
         x, y, reach = (left + right) / 2, (top + bottom) / 2, CELL / 2 - 2
         corners = [(x, y - reach), (x + reach, y), (x, y + reach), (x - reach, y)]
-        brush.polygon(corners, fill=color, outline="#33333a")
+        brush.polygon(corners, fill=color, outline=rim, width=width)
 
 
 def colored_text(world: World, copy: int = 0) -> Text:
-    """One copy of a world as two letters a cell, in colours, for a terminal."""
+    """One copy of a world as two letters a cell, in colours, for a terminal.
+
+    An agent is its number; the second letter says what kind of body it has, if not a plain one.
+    """
     text = Text()
     agents = _agents_at(world, copy)
     for row, cells in enumerate(world.cells_of(copy)):
@@ -75,15 +94,12 @@ def colored_text(world: World, copy: int = 0) -> Text:
             letter, color = top.letter, top.color
             agent = agents.get((row, column)) if top.layer else None
             if agent is not None:
-                letter = str(agent)
-                color = "#ffffff"
-                style = f"bold {color} on {AGENT_COLORS[agent % len(AGENT_COLORS)]}"
-                if top.name != "agent":
-                    style = f"bold {color} on {top.color}"
+                letter = str(agent) + ("" if top.name == "agent" else top.letter)
+                style = f"bold #ffffff on {AGENT_COLORS[agent % len(AGENT_COLORS)]}"
             elif top.layer:
                 style = f"bold {color} on {ground.color}"
             else:
                 letter, style = " ", f"on {ground.color}"
-            text.append(f"{letter:<2}", style)
+            text.append(f"{letter:<2}"[:2], style)
         text.append("\n")
     return text

@@ -48,7 +48,10 @@ class Numbering:
             self.code |= {entity.name: code for code, entity in codes.items()}
             unit *= len(members) + start
         if unit > MAX_SUMS:
-            raise ConfigError(f"world {world}: its entities make {unit} sums, more than {MAX_SUMS}")
+            raise ConfigError(
+                f"world {world}: its entities make {unit} sums over the layers, more than "
+                f"{MAX_SUMS}; have fewer of them, or fewer agents if they are distinct"
+            )
         self._make_tables(layers, unit)
 
     def _make_tables(self, layers: list[list[Entity]], sums: int) -> None:

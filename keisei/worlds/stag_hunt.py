@@ -19,7 +19,7 @@ class StagHuntSettings(WorldSettings):
     width: int = Field(13, ge=5, le=200, description="Columns of the grid, walls included.")
     stags: int = Field(3, ge=0, description="Stags in the world.")
     hares: int = Field(
-        0, ge=0, description="Hares in the world; with 0, only hunting together pays."
+        3, ge=0, description="Hares in the world; with 0, only hunting together pays."
     )
     stag_reward: float = Field(
         5.0, description="Reward for each of the agents that hunt a stag together."

@@ -55,6 +55,9 @@ class WorldSettings(Section):
         4, ge=1, le=20, description="How many cells an agent sees in each direction."
     )
     max_turns: int = Field(100, ge=1, description="Turns of an episode.")
+    distinct_agents: bool = Field(
+        False, description="Agents can tell each other apart: each has a plane of its own."
+    )
 
 
 def read_world_settings(
@@ -189,7 +192,13 @@ class World:
         One byte a cell: the sum of its entities' numbers. `view.encode` turns it into planes.
         """
         centre = self.positions if agent is None else self.positions[agent]
-        return self.look(centre[..., None] + self._window)
+        if not self.settings.distinct_agents:
+            return self.look(centre[..., None] + self._window)
+        # Only while somebody looks: else the marks would have to move with every step.
+        self.grid[-1][self.positions] = self._marks[self.numbers]
+        seen = self.look(centre[..., None] + self._window)
+        self.grid[-1][self.positions] = 0
+        return seen
 
     def close(self) -> None:
         """Nothing is open; a world that wraps something else closes it here."""
@@ -345,8 +354,12 @@ class World:
 
     def _number_entities(self) -> None:
         """Give each entity a number; and what is known of each sum of them."""
-        numbers = Numbering(self.name, self.entities)
+        top = max(entity.layer for entity in self.entities) + 1
+        distinct = self.num_agents if self.settings.distinct_agents else 0
+        marks = [Entity(f"agent {i}", str(i), layer=top) for i in range(distinct)]
+        numbers = Numbering(self.name, [*self.entities, *marks])
         self.code, self.planes = numbers.code, numbers.planes
+        self._marks: Codes = np.array([self.code[mark.name] for mark in marks], np.uint8)
         self._layer = {entity.name: entity.layer for entity in self.entities}
         self._by_code, self._solid, self._table = numbers.by_code, numbers.solid, numbers.table
 

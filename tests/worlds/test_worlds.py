@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from PIL import ImageColor
 
 from keisei.errors import KeiseiError
 from keisei.settings import ConfigError
 from keisei.worlds import WORLDS, Entity, World, make_environment
 from keisei.worlds.cleanup import Cleanup
+from keisei.worlds.drawing import AGENT_COLORS, CELL, colored_text, picture
 from keisei.worlds.stag_hunt import StagHunt
 from keisei.worlds.tag import Tag
 from keisei.worlds.treasure_hunt import VALUES, TreasureHunt
@@ -262,3 +264,46 @@ def test_what_belongs_to_the_run_is_no_setting_of_its_world(name):
 def test_a_setting_that_a_world_refuses_is_named_with_its_value_and_where_all_are_listed():
     with pytest.raises(ConfigError, match=r"world tag: pause: .*, not -1; gold: .* config tag"):
         Tag(pause=-1, gold=3)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("order", ["simultaneous", "random"])
+def test_agents_that_are_distinct_see_who_stands_where(name, order):
+    world = WORLDS[name](3, 1, distinct_agents=True, num_agents=4, height=9, width=11)
+    plain = WORLDS[name](3, 1, num_agents=4, height=9, width=11)
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        for one in (world, plain):
+            one.begin_turn()
+        actions = rng.integers(0, len(world.actions), (4, 3))
+        for one in (world, plain):
+            one.step(actions, one.draw_order() if order == "random" else None)
+        seen = world.views[0].encode(world.pov())  # [agents, copies, inputs]
+        planes = seen.reshape(4, 3, 9, 9, len(world.planes))
+        known = planes[..., : len(plain.planes)].reshape(4, 3, -1)
+        assert np.array_equal(known, plain.views[0].encode(plain.pov()))  # the same world
+        for copy, agent, other in np.ndindex(3, 4, 4):
+            here, there = (world.places(copy)[number] for number in (agent, other))
+            row, column = (4 + there[axis] - here[axis] for axis in (0, 1))
+            shown = planes[agent, copy, ..., world.planes.index(f"agent {other}")]
+            inside = 0 <= row < 9 and 0 <= column < 9
+            assert shown.sum() == inside
+            assert not inside or shown[row, column] == 1
+
+
+def test_too_many_distinct_agents_are_refused():
+    with pytest.raises(ConfigError, match="fewer agents if they are distinct"):
+        TreasureHunt(distinct_agents=True, num_agents=30)
+
+
+def test_every_agent_has_its_colour_in_pictures_whatever_its_body():
+    world = started(Tag, num_agents=4, pillars=0)
+    image = picture(world)
+    (agent,) = np.flatnonzero(world.it[:, 0])
+    row, column = world.places(0)[agent]
+    left, top = column * CELL, row * CELL
+    colours = image.crop((left, top, left + CELL, top + CELL)).getcolors()
+    fill = ImageColor.getrgb(AGENT_COLORS[agent])
+    rim = ImageColor.getrgb(next(e.color for e in world.entities if e.name == "it"))
+    assert {fill, rim} <= {colour for _, colour in colours}
+    assert f"{agent}I" in colored_text(world).plain
