@@ -60,12 +60,14 @@ _MODULES = {
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(importlib.import_module(f"keisei.{_MODULES[name]}"), name)
-    if name in __all__:
-        return importlib.import_module(f"keisei.{name}")
-    raise AttributeError(f"module 'keisei' has no attribute {name!r}")
+if not TYPE_CHECKING:  # else a checker would believe in any name
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return getattr(importlib.import_module(f"keisei.{_MODULES[name]}"), name)
+        if name in __all__:
+            return importlib.import_module(f"keisei.{name}")
+        raise AttributeError(f"module 'keisei' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
