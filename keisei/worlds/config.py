@@ -180,6 +180,11 @@ class WorldRunConfig(Section):
         "with settings of its own {kind: ppo, gamma: 0.9}. A list shorter than their number is "
         "repeated.",
     )
+    shared_weights: bool = Field(
+        False,
+        description="Learners of one kind with equal settings are one network, which learns from "
+        "all of them; memories and chance stay their own. Off: every agent is an individual.",
+    )
     double_dqn: DoubleDQNSettings = Field(
         default_factory=DoubleDQNSettings, description="Settings of double DQN agents."
     )

@@ -13,6 +13,7 @@ from keisei.errors import KeiseiError
 from keisei.runs.trace import Trace
 from keisei.worlds.agents import Agent
 from keisei.worlds.config import WorldRunConfig
+from keisei.worlds.learning import merged, whole
 from keisei.worlds.measures import Episodes, by_agent
 from keisei.worlds.models import Ints, Learner, check_model
 from keisei.worlds.registry import AnyWorld
@@ -55,6 +56,9 @@ class Environment:
         for agent in agents:
             check_model(agent.model, agent.name)
         self.world, self.agents, self.config = world, list(agents), config
+        for (_, first), *others in self._crews():
+            for _, learner in others:
+                learner.state = first.state
         self.trace = trace or Trace(None)
         self.turn = 0
         self.epoch = 0  # the next one to run
@@ -76,6 +80,14 @@ class Environment:
     def learners(self) -> list[tuple[Agent, Learner]]:
         """The agents whose networks can be stacked, with their models."""
         return [(a, a.model) for a in self.agents if isinstance(a.model, Learner)]
+
+    def _crews(self) -> list[list[tuple[Agent, Learner]]]:
+        """The learners whose weights are the same: each alone, unless weights are shared."""
+        crews: dict[object, list[tuple[Agent, Learner]]] = {}
+        for agent, learner in self.learners:
+            key = learner.algorithm if self.config.shared_weights else agent.index
+            crews.setdefault(key, []).append((agent, learner))
+        return list(crews.values())
 
     @property
     def own_learners(self) -> list[Agent]:
@@ -180,13 +192,14 @@ class Environment:
         self.finish()
         self._train_own()
         with self.trace.span("train", "learner"):
-            for agent, learner in self.learners:
-                batches = learner.draw_due()
-                if batches is None:
+            for members in self._crews():
+                batches = whole([learner.draw_due() for _, learner in members])
+                if not batches:
                     continue
-                one = {name: array[None] for name, array in batches.items()}
-                trained = learner.algorithm.learn(learner.state, one)
-                self._note(agent.index, learner, trained.of(0))
+                _, first = members[0]
+                trained = first.algorithm.learn(first.state, merged(batches))
+                for agent, learner in members:
+                    self._note(agent.index, learner, trained.of(0))
 
     def _train_own(self) -> None:
         for agent in self.own_learners:

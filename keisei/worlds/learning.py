@@ -11,6 +11,7 @@ import queue
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +49,19 @@ def train_chunks(algorithm: Algorithm, state: State, batches: Arrays, chunk: int
         np.concatenate([part.failed for part in parts]),
         {n: np.concatenate([part.measures[n] for part in parts]) for n in parts[0].measures},
     )
+
+
+def whole(drawn: Sequence[Arrays | None]) -> list[Arrays]:
+    """All minibatches of a team; empty if one has none: equal learners are owed equally much."""
+    batches = [one for one in drawn if one is not None]
+    return batches if len(batches) == len(drawn) else []
+
+
+def merged(batches: Sequence[Arrays]) -> Arrays:
+    """Minibatches [steps, batch, ...] of several agents as those of one [1, steps, batch, ...]."""
+    return {
+        name: np.concatenate([one[name] for one in batches], axis=1)[None] for name in batches[0]
+    }
 
 
 class HereLearning:

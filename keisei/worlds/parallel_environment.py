@@ -19,32 +19,42 @@ from keisei.worlds.calibration import Plan, calibrate
 from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.environment import Environment, EpochResult
 from keisei.worlds.learner_process import ProcessLearning
-from keisei.worlds.learning import HereLearning, ThreadLearning, TrainingFailed
+from keisei.worlds.learning import HereLearning, ThreadLearning, TrainingFailed, merged, whole
 from keisei.worlds.memory import Arrays
 from keisei.worlds.models import Ints, Learner
 from keisei.worlds.registry import AnyWorld, make_world
-from keisei.worlds.stack import State, join, rows
+from keisei.worlds.stack import State, join, rows, spread
 
 log = logging.getLogger(__name__)
 
 
 @dataclass
 class Team:
-    """Learners with equal algorithms, whose networks are one stack. They share nothing else."""
+    """Learners with equal algorithms, whose networks are one stack. They share nothing else.
+
+    With `shared` weights, the stack is one row, which is everybody's.
+    """
 
     algorithm: Algorithm
     agents: list[int]
     learners: list[Learner]
     stack: State
+    shared: bool
 
     @classmethod
-    def of(cls, members: Sequence[tuple[Agent, Learner]]) -> Team:
+    def of(cls, members: Sequence[tuple[Agent, Learner]], shared: bool) -> Team:
         """Join the learners' states; from here on each one's state is its row of the stack."""
         learners = [learner for _, learner in members]
-        stack = join(learner.state for learner in learners)
+        stack = join(learner.state for learner in learners[: 1 if shared else None])
         for row, learner in enumerate(learners):
-            learner.state = rows(stack, row, row + 1)
-        return cls(learners[0].algorithm, [agent.index for agent, _ in members], learners, stack)
+            learner.state = stack if shared else rows(stack, row, row + 1)
+        agents = [agent.index for agent, _ in members]
+        return cls(learners[0].algorithm, agents, learners, stack, shared)
+
+    @property
+    def num_rows(self) -> int:
+        """How many different networks there are."""
+        return 1 if self.shared else len(self.agents)
 
     def act(self, states: Sequence[npt.NDArray[Any]] | npt.NDArray[Any]) -> list[Ints]:
         """The actions of all members: one product, then each chooses by its own stream."""
@@ -52,7 +62,8 @@ class Team:
             seen = np.stack([states[i] for i in self.agents])
             inputs = torch.from_numpy(self.algorithm.view.encode(seen))
             before = torch.from_numpy(np.stack([learner.carried for learner in self.learners]))
-            scores, carried = self.algorithm.answer(self.stack, inputs, before)
+            stack = spread(self.stack, len(self.agents)) if self.shared else self.stack
+            scores, carried = self.algorithm.answer(stack, inputs, before)
         return [
             learner.choose(*said)
             for learner, *said in zip(self.learners, scores.numpy(), carried.numpy(), strict=True)
@@ -77,7 +88,7 @@ class Group:
     @property
     def agents(self) -> list[int]:
         """Their numbers in the world."""
-        return self.team.agents[self.first : self.last]
+        return self.team.agents if self.team.shared else self.team.agents[self.first : self.last]
 
 
 class ParallelEnvironment(Environment):
@@ -107,7 +118,7 @@ class ParallelEnvironment(Environment):
         teams: dict[Algorithm, list[tuple[Agent, Learner]]] = {}
         for agent, learner in self.learners:
             teams.setdefault(learner.algorithm, []).append((agent, learner))
-        self.teams = [Team.of(members) for members in teams.values()]
+        self.teams = [Team.of(members, config.shared_weights) for members in teams.values()]
         # By team; formed at the first training, when there is data to measure with.
         self._groups: dict[int, list[Group]] = {}
         self._plans: dict[int, Plan] = {}  # by team; kept on resume
@@ -154,14 +165,16 @@ class ParallelEnvironment(Environment):
         self.finish()
         self._train_own()
         for number, team in enumerate(self.teams):
-            batches = _whole([learner.draw_due() for learner in team.learners])
-            if not batches:
+            drawn = whole([learner.draw_due() for learner in team.learners])
+            if not drawn:
                 continue
+            batches = merged(drawn) if team.shared else _stacked(drawn)
             if number not in self._groups:
                 self._groups[number] = self._form_groups(number, batches)
             for group in self._groups[number]:
                 with self._failures_counted():
-                    group.worker.begin(group.state, _stacked(batches[group.first : group.last]))
+                    part = {name: one[group.first : group.last] for name, one in batches.items()}
+                    group.worker.begin(group.state, part)
                     group.under_way = True
         if not self.parallel.async_learning:
             self.finish()
@@ -192,7 +205,8 @@ class ParallelEnvironment(Environment):
         with self.trace.span("wait for the learner", "collector"):
             outcome = group.worker.finish(self.parallel.learner_timeout)
         self.trace.add(group.worker.name, "train", outcome.start, outcome.end)
-        for row, agent in enumerate(group.agents):
+        for number, agent in enumerate(group.agents):
+            row = 0 if group.team.shared else number
             state = rows(outcome.state, row, row + 1)
             self._ready[agent] = {"state": state, **outcome.trained.of(row)}
 
@@ -205,7 +219,7 @@ class ParallelEnvironment(Environment):
             self.failed_trainings += 1
             log.warning("%s; its agents keep their weights and continue", error)
 
-    def _form_groups(self, number: int, batches: list[Arrays]) -> list[Group]:
+    def _form_groups(self, number: int, batches: Arrays) -> list[Group]:
         """Which members of a team are trained together, where, and in stacks of how many."""
         team = self.teams[number]
         if number not in self._plans:
@@ -217,21 +231,22 @@ class ParallelEnvironment(Environment):
             kind = ThreadLearning if self.parallel.use_threads else ProcessLearning
             everybody = len(self.learners)
             share = self.parallel.workers_for(everybody) * len(team.agents) / everybody
-            workers = max(1, min(round(share), len(team.agents)))
+            workers = max(1, min(round(share), team.num_rows))
         groups = []
-        for part in np.array_split(np.arange(len(team.agents)), workers):
+        for part in np.array_split(np.arange(team.num_rows), workers):
             first, last = int(part[0]), int(part[-1]) + 1
-            name = f"learner of {_few([str(agent) for agent in team.agents[first:last]])}"
+            whose = team.agents if team.shared else team.agents[first:last]
+            name = f"learner of {_few([str(agent) for agent in whose])}"
             worker = kind(name, team.algorithm, plan.chunk)
             groups.append(Group(team, first, last, worker))
         return groups
 
-    def _make_plan(self, team: Team, batches: list[Arrays]) -> Plan:
+    def _make_plan(self, team: Team, batches: Arrays) -> Plan:
         """In processes if asked for, or if no stack fits all; else what is fastest here."""
         if not self.parallel.parallel_training:
             return Plan(chunk=1, in_processes=False)
         workers = self.parallel.workers_for(len(self.learners))
-        plan = calibrate(team.algorithm, team.stack, _stacked(batches), workers)
+        plan = calibrate(team.algorithm, team.stack, batches, workers)
         several = len(self.teams) > 1 or self.parallel.num_workers is not None
         return Plan(plan.chunk, plan.in_processes or (several and workers > 1))
 
@@ -248,12 +263,6 @@ class ParallelEnvironment(Environment):
         super().load_state_dict(state)
         # If they were measured again, they might change the last bits of the weights.
         self._plans = {number: Plan(**plan) for number, plan in state["plans"].items()}
-
-
-def _whole(drawn: Sequence[Arrays | None]) -> list[Arrays]:
-    """All minibatches of a team; empty if one has none: equal learners are owed equally much."""
-    batches = [one for one in drawn if one is not None]
-    return batches if len(batches) == len(drawn) else []
 
 
 def _few(names: Sequence[str]) -> str:

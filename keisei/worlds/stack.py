@@ -37,6 +37,11 @@ def rows(state: State, first: int, last: int) -> State:
     return {name: tensor[first:last] for name, tensor in state.items()}
 
 
+def spread(state: State, agents: int) -> State:
+    """Views of the one row of a stack, once for each agent."""
+    return {name: tensor.expand(agents, *tensor.shape[1:]) for name, tensor in state.items()}
+
+
 def clone(state: State) -> State:
     """The same numbers in new memory."""
     return {name: tensor.clone() for name, tensor in state.items()}
