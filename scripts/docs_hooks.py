@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 import yaml
@@ -172,13 +172,17 @@ def _kind(kind: Any) -> str:
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Literal:
         return ", ".join(f"`{value}`" for value in inner)
+    if origin is Union:
+        return " or ".join(map(_kind, inner))
+    if origin is Annotated:
+        return _kind(inner[0])
     if origin is list:
         return f"list of: {_kind(inner[0])}"
     if origin is dict:
         return f"for each of {_kind(inner[0])}: {_kind(inner[1])}" if inner[1] is not Any else "any"
     if isinstance(kind, type) and issubclass(kind, Section):
         return ", ".join(f"`{name}`: {allowed(field)}" for name, field in kind.model_fields.items())
-    names = {bool: "`true`, `false`", int: "whole number", float: "number", str: "text"}
+    names = {bool: "`true`, `false`", int: "whole number", float: "number", str: "text", Any: "any"}
     return names[kind]
 
 

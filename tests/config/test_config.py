@@ -120,7 +120,10 @@ def test_the_plans_own_examples_load_and_the_allowed_lag_follows_the_interval(tm
     ("override", "says"),
     [
         ("copys=3", "copys: there is no such setting: did you mean copies?"),
-        ("learning_rate=1", "did you mean double_dqn.learning_rate or ppo.learning_rate?"),
+        (
+            "learning_rate=1",
+            "did you mean double_dqn.learning_rate or iqn.learning_rate or",
+        ),
         ("num_agents=0", "num_agents: there is no such setting: did you mean world_settings.num_a"),
         ("qqq=1", "qqq: there is no such setting (`keisei worlds config` lists them all)"),
     ],

@@ -182,8 +182,8 @@ FAULTS = [
     Fault(
         "the policy moves away from what was good",
         PPO,
-        "policy_loss = -torch.min(",
-        "policy_loss = torch.min(",
+        "policy_loss = -(weights * torch.min(",
+        "policy_loss = (weights * torch.min(",
         "training/test_reference.py",
     ),
     Fault(
@@ -225,16 +225,30 @@ FAULTS = [
     Fault(
         "material gained is charged",
         SHARD,
-        "gain = -material(self.games.observations) - material(before)",
-        "gain = material(self.games.observations) + material(before)",
+        "gain = -material(self.games.observations) - had",
+        "gain = material(self.games.observations) + had",
         "training/test_reference.py",
     ),
     Fault(
         "the last move of a game is rewarded for the next game's material",
         SHARD,
-        "        gain[dones] = 0\n",
+        "        gain[result.dones] = 0\n",
         "",
         "training/test_reference.py",
+    ),
+    Fault(
+        "a game at the move limit counts for who has less",
+        SHARD,
+        "np.clip(had[end.game] / self.adjudicate, -1, 1)",
+        "np.clip(-had[end.game] / self.adjudicate, -1, 1)",
+        "core/test_experience.py::test_a_game_at_the_move_limit_counts_for_who_has_more_material",
+    ),
+    Fault(
+        "steps drawn by surprise are not weighed",
+        "core/experience_buffer.py",
+        "(1 / (len(order) * chances[picks]))",
+        "np.ones(len(picks))",
+        "core/test_experience.py::test_a_share_of_the_steps_is_drawn_by_surprise_and_stands_for_all_of_them",
     ),
     Fault(
         "the learner keeps its side against an opponent",
