@@ -264,6 +264,10 @@ def _play_routes(server: Server) -> APIRouter:
     async def resign(game: str, _: schema.NoBody | None = None) -> schema.PlayedGame:
         return await read(table.resign, game)
 
+    @routes.post("/play/{game}/rematch")
+    async def rematch(game: str, _: schema.NoBody | None = None) -> schema.PlayedGame:
+        return await think(table.rematch, game)
+
     @routes.post("/play/{game}/hint")
     async def hint(game: str, _: schema.NoBody | None = None) -> schema.Hint:
         return await think(table.hint, game)

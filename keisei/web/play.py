@@ -57,6 +57,7 @@ class _Game:
     kept: int | None = None  # its number among the games that are kept
     used: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    unwanted: threading.Event = field(default_factory=threading.Event)  # the move being thought of
 
     @property
     def turn(self) -> Side:
@@ -134,6 +135,13 @@ class Table:
             self._games[game.id] = game
         return _show(game)
 
+    def rematch(self, number: str) -> PlayedGame:
+        """Another game like this one; from the usual start position, with sides changed."""
+        settings = self._find(number).settings
+        if settings.start == "startpos":
+            settings = settings.model_copy(update={"side": other_side(settings.side)})
+        return self.begin(settings)
+
     def _make_room(self) -> None:
         now = time.monotonic()
         for game in list(self._games.values()):
@@ -152,11 +160,14 @@ class Table:
         return game
 
     @contextmanager
-    def _using(self, number: str) -> Iterator[_Game]:
-        """A game that no other request can change meanwhile."""
+    def _using(self, number: str, interrupt: bool = False) -> Iterator[_Game]:
+        """A game that no other request can change meanwhile; `interrupt` stops the agent."""
         game = self._find(number)
-        if not game.lock.acquire(timeout=1.0):
+        if interrupt:
+            game.unwanted.set()
+        if not game.lock.acquire(timeout=5.0 if interrupt else 1.0):
             raise WebError(409, "the agent is thinking about this game: wait for its move")
+        game.unwanted.clear()
         try:
             game.used = time.monotonic()
             if game.clock and game.clock.has_fallen():
@@ -193,6 +204,8 @@ class Table:
                 game.clock.start(game.turn)
                 seconds = min(seconds, max(game.clock.left(game.turn) / 10, 0.05))
             move, score = self._choose(game, seconds)
+            if game.unwanted.is_set():  # the human resigns, or takes the last move back
+                return _show(game)
             game.values[-1] = blacks_value(score)
             self._play(game, move)
             if game.result is None:
@@ -204,8 +217,11 @@ class Table:
         if not game.settings.nodes:
             opinion = _look(game)
             return opinion.top[0].move, opinion.score
-        limit = Limit(game.settings.nodes, seconds, stop=self._closing)
-        report = game.thinker.think(game.board(), limit)
+
+        def stop() -> bool:
+            return self._closing() or game.unwanted.is_set()
+
+        report = game.thinker.think(game.board(), Limit(game.settings.nodes, seconds, stop))
         self._bound_trees()
         return report.move, report.score
 
@@ -222,7 +238,7 @@ class Table:
 
     def undo(self, number: str) -> PlayedGame:
         """Go back to the human's previous turn."""
-        with self._using(number) as game:
+        with self._using(number, interrupt=True) as game:
             plies = range(len(game.moves))
             mine = [ply for ply in plies if game.side_to_make(ply) == game.settings.side]
             resigned = game.result is not None and game.result.reason in ("resignation", "time")
@@ -239,7 +255,7 @@ class Table:
 
     def resign(self, number: str) -> PlayedGame:
         """The human resigns."""
-        with self._using(number) as game:
+        with self._using(number, interrupt=True) as game:
             if game.result is None:
                 self._end(game, other_side(game.settings.side), "resignation")
             return _show(game)

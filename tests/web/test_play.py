@@ -171,6 +171,28 @@ def test_hints_are_likely_moves_with_names_and_values(client):
     assert best["japanese"].startswith("▲")
 
 
+def test_a_rematch_changes_sides_and_keeps_the_rest(client):
+    game = begin(client, nodes=20, clock={"main": 60, "byoyomi": 5})
+    again = do(client, game, "rematch")
+    assert (again["side"], again["nodes"], again["clock"]["byoyomi"]) == ("white", 20, 5)
+    odds = begin(client, start="rook", side="black")
+    assert do(client, odds, "rematch")["side"] == "black"
+
+
+def test_undo_and_resignation_end_the_agents_thinking(trained_runs):
+    table = play.Table(RunsFolder(trained_runs), Networks())
+    game = table.begin(NewGame(player=PLAYER, nodes=3200))
+    for end in (table.undo, table.resign):
+        table.move(game.id, "7g7f")
+        with ThreadPoolExecutor(1) as thread:
+            reply = thread.submit(table.reply, game.id)
+            while not table._find(game.id).lock.locked() and not reply.done():
+                pass
+            shown = end(game.id)
+            assert len(reply.result(60).moves) == 1
+        assert len(shown.moves) == (0 if end == table.undo else 1)
+
+
 def test_the_clock_is_kept_by_the_server(client):
     game = begin(client, clock={"main": 60, "byoyomi": 5})
     clock = game["clock"]

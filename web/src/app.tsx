@@ -19,6 +19,7 @@ import { Empty } from "./ui/parts";
 const PAGES: [string, string][] = [
   ["runs", "Runs"],
   ["games", "Games"],
+  ["worlds", "Worlds"],
   ["play", "Play"],
 ];
 
@@ -61,6 +62,7 @@ export function App() {
 
 function Page({ here: { parts, query } }: { here: Route }) {
   const [section = "runs", first, second] = parts;
+  if (section === "worlds") return <RunsPage query={query} kind="world" />;
   if (section === "runs") return first ? <RunPage key={first} name={first} /> : <RunsPage query={query} />;
   if (section === "games" && first && second) {
     return <GamePage key={`${first}/${second}`} run={first} id={second} query={query} />;

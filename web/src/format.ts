@@ -45,9 +45,14 @@ export function percent(value: Maybe): string {
   return value > 0 && value < 0.005 ? "< 1 %" : `${Math.round(value * 100)} %`;
 }
 
-export function signed(value: Maybe): string {
-  if (value == null) return NONE;
-  return `${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}`;
+/** A side's chance to win, from Black's value of -1 to 1. */
+export function chance(value: Maybe, side: "black" | "white"): number | null {
+  return value == null ? null : (1 + (side === "black" ? value : -value)) / 2;
+}
+
+/** Both sides' chances to win, from Black's value. */
+export function chances(value: Maybe): string {
+  return value == null ? NONE : `☗ ${percent(chance(value, "black"))}  ☖ ${percent(chance(value, "white"))}`;
 }
 
 /** What a rating is of: a network plays differently with search and without. */

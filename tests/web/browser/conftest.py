@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
 from tests.web.conftest import serving
@@ -23,7 +24,21 @@ FLAGS = [
 ]
 WAIT_MS = 120_000  # a limit for a machine that is busy; what is awaited comes in a moment
 
+# Only what goes on for ever may move: the dot of a training.
+STILL = "() => document.getAnimations().every((a) => a.effect.getTiming().iterations > 1)"
+
 expect.set_options(timeout=WAIT_MS)
+
+
+def serious(page):
+    """What axe finds that hinders readers with other eyes and hands."""
+    page.wait_for_function(STILL)  # colours that change are of neither kind
+    violations = Axe().run(page).response["violations"]
+    return [
+        (one["id"], [node["html"][:200] for node in one["nodes"][:3]])
+        for one in violations
+        if one["impact"] in ("serious", "critical")
+    ]
 
 
 @pytest.fixture(scope="package")

@@ -19,6 +19,7 @@ PAGES = {
     "games": "#/games?run=first",
     "yours": "#/yours",
     "game": "#/games/first/1?ply=12",
+    "worlds": "#/worlds",
     "play": "#/play",
     "position": "#/position",
     "missing": "#/nowhere",
@@ -124,6 +125,20 @@ def test_a_shared_link_shows_the_position(open_page, address):
     assert (
         shared.locator(".squares button").evaluate_all("all => all.map(b => b.ariaLabel)") == labels
     )
+
+
+def test_the_menu_leads_to_the_worlds(open_page, address):
+    page = open_page(address)
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Worlds").click()
+    expect(page.locator('[data-run="hunt"]')).to_be_visible()
+    expect(page.locator('[data-run="first"]')).to_have_count(0)
+
+
+def test_on_a_phone_the_list_shows_results_and_a_replay_its_buttons(open_page, address):
+    page = open_page(f"{address}/#/games?run=first", viewport={"width": 375, "height": 720})
+    expect(page.locator("td.result").first).to_be_in_viewport(ratio=1)
+    page.locator("table.games a").first.click()
+    expect(page.get_by_role("button", name="One move on")).to_be_in_viewport(ratio=1)
 
 
 def test_an_episode_of_a_world_is_played_and_scrubbed(open_page, address):

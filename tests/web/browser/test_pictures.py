@@ -16,9 +16,8 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from keisei.shogi import ShogiGame
+from tests.web.browser.conftest import STILL
 
-# Only what goes on for ever may move: the dot of a training.
-STILL = "() => document.getAnimations().every((a) => a.effect.getTiming().iterations > 1)"
 DESKTOP = {"width": 1366, "height": 860}
 MY_MOVE = re.compile("Your move|You are in check")
 MOVES = 14  # of each side, in the first picture

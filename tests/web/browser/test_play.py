@@ -5,6 +5,7 @@ import re
 from playwright.sync_api import expect
 
 from keisei.shogi.records import read_record
+from tests.web.browser.conftest import serious
 
 # Black has a pawn in hand, and a silver that promotes on its first move into the camp.
 QUIET = "4k4/9/9/3S5/9/9/9/9/4K4 b GP 1"
@@ -68,10 +69,10 @@ def test_a_game_with_a_drop_a_promotion_and_a_resignation(open_page, address, tm
     expect(page.locator(".target")).to_have_count(0)
     page.get_by_role("button", name="Resign").click()
     page.get_by_role("dialog").get_by_role("button", name="Resign").click()
-    result = page.get_by_role("dialog")
-    expect(result).to_contain_text("You lose")
+    told = page.get_by_role("status").filter(has_text="Keisei wins: you resigned.")
+    expect(told).to_be_visible()
     with page.expect_download() as download:
-        result.get_by_role("link", name="KIF").click()
+        page.get_by_role("link", name="KIF").click()
     path = tmp_path / download.value.suggested_filename
     download.value.save_as(path)
     record = read_record(path)
@@ -83,9 +84,43 @@ def test_a_drop_that_mates_wins(open_page, address):
     start(page, MATE_IN_ONE)
     page.get_by_role("button", name="black gold in hand, 1").click()
     square(page, "5b").click()
-    expect(page.get_by_role("dialog")).to_contain_text("You win")
-    page.get_by_role("button", name="See the board").click()
-    expect(page.get_by_role("status").filter(has_text="win")).to_be_visible()
+    expect(page.get_by_text("You win")).to_have_count(1)  # said once, and nothing covers the board
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(square(page, "5b")).to_have_attribute("aria-label", "5 b, black gold")
+    page.get_by_role("button", name="Rematch").click()
+    expect(page.get_by_role("status").filter(has_text="Your move")).to_be_visible()
+    expect(page.get_by_role("button", name="black gold in hand, 1")).to_be_visible()
+
+
+def test_a_person_may_undo_and_resign_while_the_agent_thinks(open_page, serve, tmp_path):
+    page = open_page(f"{serve(tmp_path)}/#/play")
+    page.get_by_role("slider", name="Strength").fill("8")  # it thinks for seconds
+    thinks = page.get_by_role("status").filter(has_text="is thinking")
+    square(page, "7g").click()
+    square(page, "7f").click()
+    expect(thinks).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("status").filter(has_text="Your move")).to_be_visible()
+    expect(page.locator("ol.moves li")).to_have_count(0)
+    square(page, "7g").click()
+    square(page, "7f").click()  # the same position again: it thinks again
+    expect(thinks).to_be_visible()
+    page.get_by_role("button", name="Resign").click()
+    page.get_by_role("dialog").get_by_role("button", name="Resign").click()
+    expect(page.get_by_role("status").filter(has_text="you resigned")).to_be_visible()
+
+
+def test_chances_are_the_players_own_and_said_once(open_page, address):
+    page = open_page(f"{address}/#/play?run=first")
+    start(page, side="White")
+    my_turn(page, 1)
+    page.get_by_role("button", name="Hint").click()
+    expect(page.locator(".hints .worth").first).to_contain_text("%")
+    expect(page.get_by_text("Your chance to win")).to_have_count(1)
+    assert "Value for Black" not in page.locator("main").inner_text()
+    assert serious(page) == []  # a game in play
+    page.get_by_role("button", name="Resign").click()
+    assert serious(page) == []  # an open dialog
 
 
 def test_the_first_move_of_a_game_is_the_agents_when_a_person_plays_white(open_page, address):

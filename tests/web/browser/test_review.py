@@ -3,28 +3,16 @@
 import re
 from pathlib import Path
 
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from keisei.shogi.records import read_record
 from keisei.shogi.variations import read_tree
-from tests.web.browser.test_pictures import STILL
+from tests.web.browser.conftest import serious
 from tests.web.browser.test_play import square, start
 
 RECORD = Path(__file__).parents[1] / "records" / "1711.ki2"  # a game of 107 moves, a bishop down
 # Black could mate at once, and does not.
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
-
-
-def serious(page):
-    """What axe finds that hinders readers with other eyes and hands."""
-    page.wait_for_function(STILL)  # colours that change are of neither kind
-    violations = Axe().run(page).response["violations"]
-    return [
-        (one["id"], [node["html"][:200] for node in one["nodes"][:3]])
-        for one in violations
-        if one["impact"] in ("serious", "critical")
-    ]
 
 
 def reviewed(page):
@@ -47,7 +35,7 @@ def lose(page, address):
 def test_a_finished_game_is_reviewed_by_one_click(open_page, address):
     page = open_page(address)
     lose(page, address)
-    page.get_by_role("dialog").get_by_role("link", name="Review").click()
+    page.get_by_role("link", name="Review").click()
     reviewed(page)
     worst = page.get_by_role("group", name="Worst moves").get_by_role("button").first
     expect(worst).to_contain_text("K-5h")
@@ -149,7 +137,7 @@ def test_your_games_are_searched_downloaded_and_deleted_also_on_a_phone(open_pag
 def test_the_worst_move_is_retried_until_it_is_good(open_page, address):
     page = open_page(address)
     lose(page, address)
-    page.get_by_role("dialog").get_by_role("link", name="Review").click()
+    page.get_by_role("link", name="Review").click()
     reviewed(page)
     page.get_by_role("button", name="Retry the worst moves of black").click()
     panel = page.get_by_role("region", name="Retry")

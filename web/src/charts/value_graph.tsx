@@ -35,7 +35,7 @@ export const ValueGraph = memo(function ValueGraph({ values, ply, onChoose, leas
       viewBox={`0 -1.05 ${span} 2.1`}
       preserveAspectRatio="none"
       role="img"
-      aria-label="Value over the game: above the middle Black stands better"
+      aria-label="Chance to win over the game: above the middle Black stands better"
       onPointerDown={choose}
       onPointerMove={choose}
     >

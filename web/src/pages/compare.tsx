@@ -9,7 +9,7 @@ import { isShare } from "./metrics";
 
 const PREFERRED = ["wins against random", "return", "entropy"];
 
-export function Compare({ runs, query }: { runs: RunRow[]; query: URLSearchParams }) {
+export function Compare({ runs, section, query }: { runs: RunRow[]; section: string; query: URLSearchParams }) {
   const names = useNames(runs);
   const metric = query.get("metric") ?? PREFERRED.find((name) => names.includes(name)) ?? names[0] ?? null;
   const curves = useCurves(runs, metric);
@@ -28,7 +28,7 @@ export function Compare({ runs, query }: { runs: RunRow[]; query: URLSearchParam
           <select
             value={metric ?? ""}
             onChange={(event) =>
-              replace(link(["runs"], { ...Object.fromEntries(query), metric: event.currentTarget.value }))
+              replace(link([section], { ...Object.fromEntries(query), metric: event.currentTarget.value }))
             }
           >
             {names.map((name) => (

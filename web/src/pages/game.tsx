@@ -4,7 +4,7 @@ import { type GameDetail, type Kept, path, post, type Side } from "../api";
 import { Board } from "../board/board";
 import { otherSide } from "../board/sfen";
 import { ValueGraph } from "../charts/value_graph";
-import { count, short, signed } from "../format";
+import { chances, count, short } from "../format";
 import { useFetch } from "../loading";
 import { go, link, replace } from "../router";
 import { MoveList } from "../ui/moves";
@@ -83,7 +83,7 @@ function Replay({ run, game, start }: { run: string; game: GameDetail; start: nu
         )}
         <div class="value">
           <p>
-            Value for Black <b>{signed(game.values[ply])}</b>
+            Chance to win <b>{chances(game.values[ply])}</b>
           </p>
           <ValueGraph values={game.values} ply={ply} onChoose={show} />
         </div>

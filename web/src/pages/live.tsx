@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { type GameDetail, type GameList, type LiveGame, path, type RunRow, type TopMove } from "../api";
 import { Board } from "../board/board";
 import { ValueGraph } from "../charts/value_graph";
-import { percent, signed } from "../format";
+import { chance, chances, percent } from "../format";
 import { useFetch } from "../loading";
 import { link } from "../router";
 import { settings, useStore } from "../store";
@@ -58,7 +58,7 @@ function Game({ game }: { game: LiveGame }) {
         <TopMoves top={game.top} />
         <div class="value">
           <p>
-            Value for Black <b>{signed(newest)}</b>
+            Chance to win <b>{chances(newest)}</b>
           </p>
           <ValueGraph values={values} least={30} />
         </div>
@@ -116,6 +116,13 @@ export function TopMoves({ top, onChoose }: { top: TopMove[]; onChoose?: (usi: s
   const { notation } = useStore(settings);
   const valued = top.some((move) => move.value != null);
   return (
+    <>
+    {valued && (
+      <p class="top-heads muted" aria-hidden="true">
+        <span>how likely</span>
+        <span>wins</span>
+      </p>
+    )}
     <ol class={`top-moves${valued ? " valued" : ""}`} aria-label="The policy's moves">
       {top.slice(0, 5).map((move) => {
         const content = (
@@ -125,7 +132,7 @@ export function TopMoves({ top, onChoose }: { top: TopMove[]; onChoose?: (usi: s
               <span style={{ width: `${move.probability * 100}%` }} />
             </span>
             <span class="share">{percent(move.probability)}</span>
-            {valued && <span class="worth">{signed(move.value)}</span>}
+            {valued && <span class="worth">{move.value == null ? "" : percent(chance(move.value, "black"))}</span>}
           </>
         );
         return (
@@ -141,5 +148,6 @@ export function TopMoves({ top, onChoose }: { top: TopMove[]; onChoose?: (usi: s
         );
       })}
     </ol>
+    </>
   );
 }

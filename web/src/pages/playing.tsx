@@ -4,8 +4,8 @@ import { ApiError, get, type Hint, path, type PlayedGame, post, type Side } from
 import { Board } from "../board/board";
 import { otherSide } from "../board/sfen";
 import { ValueGraph } from "../charts/value_graph";
-import { signed } from "../format";
-import { link } from "../router";
+import { chance, percent } from "../format";
+import { go, link } from "../router";
 import { ClockFace } from "../ui/clock";
 import { MoveList } from "../ui/moves";
 import { Button, Dialog, sentence, Waiting } from "../ui/parts";
@@ -35,20 +35,23 @@ export function PlayingPage({ id }: { id: string }) {
   return <Playing game={game} onChange={setGame} />;
 }
 
-/** Sends one request at a time, and shows what went wrong. */
+/** Sends requests, and shows what went wrong; of answers that overlap, the newest request's counts. */
 function useGame(game: PlayedGame, onChange: (game: PlayedGame) => void) {
-  const [busy, setBusy] = useState(false);
+  const [doing, setDoing] = useState<string | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
+  const newest = useRef(0);
   const send = async <T,>(what: string, body?: object): Promise<T | null> => {
-    setBusy(true);
+    const own = ++newest.current;
+    setDoing(what);
     setProblem(null);
     try {
-      return await post<T>(`${path("play", game.id)}/${what}`, body);
+      const answer = await post<T>(`${path("play", game.id)}/${what}`, body);
+      return own === newest.current ? answer : null;
     } catch (error) {
-      setProblem(error instanceof ApiError ? error.message : String(error));
+      if (own === newest.current) setProblem(error instanceof ApiError ? error.message : String(error));
       return null;
     } finally {
-      setBusy(false);
+      if (own === newest.current) setDoing(null);
     }
   };
   const change = async (what: string, body?: object) => {
@@ -56,16 +59,17 @@ function useGame(game: PlayedGame, onChange: (game: PlayedGame) => void) {
     if (next) onChange(next);
   };
   const refresh = () => get<PlayedGame>(path("play", game.id)).then(onChange, () => {});
-  return { busy, problem, send, change, refresh };
+  return { doing, problem, send, change, refresh };
 }
 
 function Playing({ game, onChange }: { game: PlayedGame; onChange: (game: PlayedGame) => void }) {
-  const { busy, problem, send, change, refresh } = useGame(game, onChange);
+  const { doing, problem, send, change, refresh } = useGame(game, onChange);
+  const busy = doing !== null;
+  const waits = busy && doing !== "reply"; // while it thinks, a person may still undo and resign
   const [bottom, setBottom] = useState<Side>(game.side);
   const [hint, setHint] = useState<Hint | null>(null);
   const [shown, setShown] = useState<number | null>(null); // an earlier ply that is looked at
   const [asking, setAsking] = useState(false);
-  const [resultSeen, setResultSeen] = useState(game.result !== null);
   const newest = game.positions.length - 1;
   const ply = shown ?? newest;
 
@@ -73,13 +77,11 @@ function Playing({ game, onChange }: { game: PlayedGame; onChange: (game: Played
     setHint(null);
     setShown(null);
   }, [game.position.sfen]);
-  useEffect(() => {
-    if (!game.result) setResultSeen(false);
-  }, [game.result]);
   // The agent thinks when it is its turn, once for each position.
   const replied = useRef("");
   useEffect(() => {
     const key = `${game.moves.length} ${game.position.sfen}`;
+    if (game.your_turn || game.result) replied.current = ""; // after an undo the same position may come again
     if (game.your_turn || game.result || busy || replied.current === key) return;
     replied.current = key;
     change("reply");
@@ -107,6 +109,7 @@ function Playing({ game, onChange }: { game: PlayedGame; onChange: (game: Played
       <aside class="card side">
         <h1 class="unseen">Game against {game.label}</h1>
         <Status game={game} busy={busy} problem={problem} onRetry={() => change("reply")} />
+        {game.result && <AfterGame game={game} />}
         <div class="controls" role="group" aria-label="Game">
           <Button
             icon="bulb"
@@ -116,30 +119,22 @@ function Playing({ game, onChange }: { game: PlayedGame; onChange: (game: Played
           >
             Hint
           </Button>
-          <Button icon="undo" disabled={busy || game.moves.length < 2} onClick={() => change("undo")}>
+          <Button icon="undo" disabled={waits || game.moves.length < (game.your_turn ? 2 : 1)} onClick={() => change("undo")}>
             Undo
           </Button>
-          <Button icon="flag" disabled={busy || game.result !== null} onClick={() => setAsking(true)}>
+          <Button icon="flag" disabled={waits || game.result !== null} onClick={() => setAsking(true)}>
             Resign
           </Button>
         </div>
-        {game.result && game.kept !== null && (
-          <a class="button main" href={link(["review", game.kept])}>
-            Review this game
-          </a>
-        )}
         {hint && (
           <div class="hints">
             <TopMoves top={hint.top} onChoose={move} />
-            <p class="muted">
-              Value for Black <b>{signed(hint.value)}</b>
-            </p>
           </div>
         )}
         {game.values.some((value) => value !== null) && (
           <div class="value">
             <p>
-              Value for Black <b>{signed(game.values[ply])}</b>
+              Your chance to win <b>{percent(chance(game.values[ply], game.side))}</b>
             </p>
             <ValueGraph values={game.values} ply={ply} onChoose={setShown} />
           </div>
@@ -157,9 +152,11 @@ function Playing({ game, onChange }: { game: PlayedGame; onChange: (game: Played
           <a class="button quiet" href={record("csa")} download>
             CSA
           </a>
-          <a class="button quiet" href={link(["play"])}>
-            New game
-          </a>
+          {!game.result && (
+            <a class="button quiet" href={link(["play"])}>
+              New game
+            </a>
+          )}
         </div>
       </aside>
       {asking && (
@@ -178,7 +175,6 @@ function Playing({ game, onChange }: { game: PlayedGame; onChange: (game: Played
           </div>
         </Dialog>
       )}
-      {game.result && !resultSeen && <ResultDialog game={game} record={record} onClose={() => setResultSeen(true)} />}
     </div>
   );
 }
@@ -230,35 +226,30 @@ function PlayerLine({ game, side, thinking, onExpire }: LineProps) {
   );
 }
 
-interface ResultProps {
-  game: PlayedGame;
-  record: (format: string) => string;
-  onClose: () => void;
-}
-
-function ResultDialog({ game, record, onClose }: ResultProps) {
-  const { winner, text } = game.result!;
-  const title = winner === null ? "Drawn" : winner === game.side ? "You win" : "You lose";
+/** What to do next, beside the final position. */
+function AfterGame({ game }: { game: PlayedGame }) {
+  const [problem, setProblem] = useState<string | null>(null);
+  const rematch = () =>
+    post<PlayedGame>(`${path("play", game.id)}/rematch`).then(
+      ({ id }) => go(link(["play", id])),
+      (error) => setProblem(String(error.message)),
+    );
   return (
-    <Dialog title={title} onClose={onClose}>
-      <p>{text}</p>
-      <div class="row">
-        {game.kept !== null && (
-          <a class="button main" href={link(["review", game.kept])}>
-            Review
-          </a>
-        )}
-        <a class="button plain" href={link(["play"])}>
-          New game
+    <div class="row after-game">
+      {game.kept !== null && (
+        <a class="button main" href={link(["review", game.kept])}>
+          Review
         </a>
-        <Button onClick={onClose}>See the board</Button>
-        <a class="button quiet" href={record("kif")} download>
-          KIF
-        </a>
-        <a class="button quiet" href={record("csa")} download>
-          CSA
-        </a>
-      </div>
-    </Dialog>
+      )}
+      <Button onClick={rematch}>Rematch</Button>
+      <a class="button plain" href={link(["play"])}>
+        New game
+      </a>
+      {problem && (
+        <p class="note error" role="alert">
+          {sentence(problem)}
+        </p>
+      )}
+    </div>
   );
 }

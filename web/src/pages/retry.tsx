@@ -2,10 +2,10 @@
 import { useState } from "preact/hooks";
 import { ApiError, type Judgement, type KeptGame, path, post, type Side } from "../api";
 import type { Arrow } from "../board/marks";
-import { percent } from "../format";
+import { chance, percent } from "../format";
 import { type Notation, settings, useStore } from "../store";
 import { Button, sentence } from "../ui/parts";
-import { chance, type Review, worstOf } from "./use_review";
+import { type Review, worstOf } from "./use_review";
 
 /** As good as the best move. */
 const ENOUGH = 0.02;

@@ -2,12 +2,12 @@
 import { useState } from "preact/hooks";
 import type { Judged, KeptGame, Side } from "../api";
 import { ValueGraph } from "../charts/value_graph";
-import { count, percent } from "../format";
+import { chances, count, percent } from "../format";
 import { settings, useStore } from "../store";
 import { Loss, markOf } from "../ui/moves";
 import { Button, Progress, sentence } from "../ui/parts";
 import type { GameTree } from "./game_tree";
-import { chance, type Review, worstOf } from "./use_review";
+import { type Review, worstOf } from "./use_review";
 
 export function ReviewState({ review }: { review: Review }) {
   const { judged, total, problem, again } = review;
@@ -47,7 +47,7 @@ export function Chances({ review, here, ply, losses, onShow }: ChancesProps) {
       <p>
         Chance to win
         <b>
-          {value == null ? "–" : `☗ ${percent(chance(value, "black"))}  ☖ ${percent(chance(value, "white"))}`}
+          {chances(value)}
           {here?.mate ? ` · ${here.mate > 0 ? "☗" : "☖"} mates in ${Math.abs(here.mate)}` : ""}
         </b>
       </p>

@@ -7,15 +7,18 @@ import { link, replace } from "../router";
 import { ConnectionNote, Empty, Progress, sentence, StateBadge, Waiting } from "../ui/parts";
 import { Compare } from "./compare";
 
-export function RunsPage({ query }: { query: URLSearchParams }) {
-  const [runs, setRuns] = useState<RunRow[] | null>(null);
+/** All runs; or, of kind "world", those of worlds alone. */
+export function RunsPage({ query, kind }: { query: URLSearchParams; kind?: RunRow["kind"] }) {
+  const [all, setRuns] = useState<RunRow[] | null>(null);
+  const runs = all && all.filter((run) => !kind || run.kind === kind);
+  const [section, title] = kind === "world" ? ["worlds", "Worlds"] : ["runs", "Runs"];
   const connection = useEvents("runs/stream", {
     runs: (data: RunList) => setRuns(data.runs),
   });
   if (runs === null) {
     return (
       <>
-        <h1>Runs</h1>
+        <h1>{title}</h1>
         <ConnectionNote state={connection} />
         <Waiting error={null} what="the runs" />
       </>
@@ -27,14 +30,14 @@ export function RunsPage({ query }: { query: URLSearchParams }) {
   const toggle = (name: string) => {
     const rest = chosen.filter((other) => other !== name);
     const next = rest.length === chosen.length ? [...chosen, name] : rest;
-    replace(link(["runs"], { ...Object.fromEntries(query), compare: next.join(",") }));
+    replace(link([section], { ...Object.fromEntries(query), compare: next.join(",") }));
   };
   return (
     <>
-      <h1>Runs</h1>
+      <h1>{title}</h1>
       <ConnectionNote state={connection} />
-      {runs.length === 0 ? <NoRuns /> : <RunList runs={runs} chosen={chosen} onToggle={toggle} />}
-      {runs.length > 0 && <Compare runs={named(runs, chosen)} query={query} />}
+      {runs.length === 0 ? <NoRuns kind={kind} /> : <RunList runs={runs} chosen={chosen} onToggle={toggle} />}
+      {runs.length > 0 && <Compare runs={named(runs, chosen)} section={section} query={query} />}
     </>
   );
 }
@@ -50,7 +53,15 @@ function named(runs: RunRow[], names: string[]): RunRow[] {
   return names.flatMap((name) => runs.find((run) => run.name === name) ?? []);
 }
 
-function NoRuns() {
+function NoRuns({ kind }: { kind?: RunRow["kind"] }) {
+  if (kind === "world") {
+    return (
+      <Empty title="No worlds yet">
+        <p>Many agents, one world: start one in a terminal; it appears here by itself.</p>
+        <pre>keisei worlds train treasure_hunt</pre>
+      </Empty>
+    );
+  }
   return (
     <Empty title="No runs yet">
       <p>Start one in a terminal; it appears here by itself.</p>

@@ -42,11 +42,6 @@ export function useReview(id: number): Review {
   return { judged, values, total, problem, again: useCallback(() => setTurn((n) => n + 1), []) };
 }
 
-/** A side's chance to win, from Black's value. */
-export function chance(value: number, side: Side): number {
-  return (1 + (side === "black" ? value : -value)) / 2;
-}
-
 /** The plies after the three moves of a side that lost most, the worst one first. */
 export function worstOf(judged: Judged[], side: Side, first: Side): number[] {
   return judged
