@@ -83,9 +83,11 @@ class MetricsReader:
                 self._db.close()
                 raise
 
-    def series(self, name: str) -> list[tuple[int, float]]:
-        """The (step, value) pairs of one metric, in order of step."""
-        sql = f"SELECT step, value FROM metrics WHERE name = ? ORDER BY step LIMIT {_MAX_POINTS}"
+    def series(self, name: str, by_time: bool = False) -> list[tuple[int, float]]:
+        """The (step, value) pairs of one metric, in order; or seconds since the run's first one."""
+        first = "(SELECT time FROM metrics ORDER BY rowid LIMIT 1)"
+        x = f"CAST(time - {first} AS INTEGER) AS step" if by_time else "step"
+        sql = f"SELECT {x}, value FROM metrics WHERE name = ? ORDER BY step LIMIT {_MAX_POINTS}"
         with self._values():
             return [_point(row) for row in self._rows(sql, name)]
 

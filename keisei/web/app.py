@@ -185,8 +185,9 @@ def _run_routes(server: Server) -> APIRouter:
         run: str,
         name: Annotated[list[str], Query(max_length=100)],
         points: Annotated[int, Query(ge=2, le=5000)] = 400,
+        axis: Literal["step", "time"] = "step",
     ) -> schema.SeriesAnswer:
-        return await read(series, runs, run, name, points)
+        return await read(series, runs, run, name, points, axis == "time")
 
     @routes.get(
         "/{run}/stream",

@@ -12,13 +12,15 @@ from keisei.web.schema import SeriesAnswer
 Points = list[tuple[int, float | None]]
 
 
-def series(runs: RunsFolder, name: str, metrics: Sequence[str], points: int) -> SeriesAnswer:
-    """Some metrics of a run; a metric that it lacks is empty."""
+def series(
+    runs: RunsFolder, name: str, metrics: Sequence[str], points: int, by_time: bool = False
+) -> SeriesAnswer:
+    """Some metrics of a run, over steps or seconds; a metric that it lacks is empty."""
     with runs.reading(name) as reader:
         if reader is None:
             return SeriesAnswer(series={metric: [] for metric in metrics})
         return SeriesAnswer(
-            series={metric: thin_out(reader.series(metric), points) for metric in metrics}
+            series={one: thin_out(reader.series(one, by_time), points) for one in metrics}
         )
 
 

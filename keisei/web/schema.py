@@ -129,7 +129,7 @@ class RunDetail(RunRow):
 
 
 class SeriesAnswer(Message):
-    """Curves by metric: pairs of step and value, which is null where it was NaN or infinite."""
+    """Curves by metric: pairs of step (or second) and value, null where it was NaN or infinite."""
 
     series: dict[str, list[tuple[int, float | None]]]
 

@@ -63,6 +63,11 @@ def test_curves_keep_their_ends_and_have_at_most_so_many_points(client):
     assert few["series"]["entropy"][0] == curves["entropy"][0]
     assert few["series"]["entropy"][-1] == curves["entropy"][-1]
     assert len(few["series"]["entropy"]) == 3
+    timed = client.get("/api/runs/first/series", params={"name": "entropy", "axis": "time"}).json()
+    seconds = [x for x, _ in timed["series"]["entropy"]]
+    assert seconds == sorted(seconds)
+    assert 0 <= seconds[-1] < 1024  # and not steps
+    assert [y for _, y in timed["series"]["entropy"]] == [y for _, y in curves["entropy"]]
 
 
 def test_what_is_not_a_number_is_null(runs):

@@ -378,7 +378,7 @@ export interface RunUpdate {
   events: Array<RunEvent>;
 }
 
-/** Curves by metric: pairs of step and value, which is null where it was NaN or infinite. */
+/** Curves by metric: pairs of step (or second) and value, null where it was NaN or infinite. */
 export interface SeriesAnswer {
   series: Record<string, Array<[number, number | null]>>;
 }

@@ -91,6 +91,29 @@ def test_curves_of_several_runs_are_compared(open_page, address):
     expect(page.locator('[data-chart="policy_loss"]')).to_be_visible()
 
 
+def test_compared_curves_are_smoothed_over_time_logarithmic_several_and_a_file(
+    open_page, address, tmp_path
+):
+    page = open_page(f"{address}/#/runs?compare=first&metric=entropy", accept_downloads=True)
+    page.get_by_label("And").select_option("policy_loss")
+    for chart in ("entropy", "policy_loss"):
+        expect(page.locator(f'[data-chart="{chart}"]')).to_be_visible()
+    page.get_by_label("Over").select_option("time")
+    page.get_by_label("Smoothing").fill("0.9")
+    page.get_by_label("Logarithmic").check()
+    expect(page.locator('[data-chart="entropy"]:not([data-points="0"])')).to_be_visible()
+    assert "axis=time" in page.url
+    assert "log=1" in page.url
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    download.value.save_as(tmp_path / "keisei.csv")
+    head, *rows = (tmp_path / "keisei.csv").read_text().splitlines()
+    assert head == "run,metric,seconds,value"
+    assert {row.split(",")[1] for row in rows} == {'"entropy"', '"policy_loss"'}
+    page.get_by_role("button", name="Remove policy_loss").click()
+    expect(page.locator('[data-chart="policy_loss"]')).to_have_count(0)
+
+
 def test_a_game_is_replayed_by_keys_and_its_records_can_be_read(open_page, address, tmp_path):
     page = open_page(f"{address}/#/games?run=first", accept_downloads=True)
     page.locator("table.games tbody tr a").first.click()

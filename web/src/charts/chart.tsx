@@ -16,9 +16,13 @@ interface ChartProps {
   sync?: string;
   hint?: string;
   wide?: boolean;
+  /** A logarithmic y axis; what is not above 0 is left out. */
+  log?: boolean;
+  formatX?: (value: number) => string;
 }
 
-export function Chart({ title, lines, shape = "lines", format = number, range, sync, hint, wide }: ChartProps) {
+export function Chart(props: ChartProps) {
+  const { title, lines, shape = "lines", format = number, range, sync, hint, wide, log, formatX = stepTick } = props;
   const dark = useDark();
   const holder = useRef<HTMLDivElement>(null);
   const legend = useRef<HTMLUListElement>(null);
@@ -43,7 +47,7 @@ export function Chart({ title, lines, shape = "lines", format = number, range, s
     const make = () => {
       const width = element.clientWidth;
       if (!width || plot.current) return;
-      const options = optionsOf({ width, height: element.clientHeight, lines, shape, format, range, sync });
+      const options = optionsOf({ width, height: element.clientHeight, lines, shape, format, range, sync, log, formatX });
       options.hooks = { setCursor: [showValues] };
       plot.current = new uPlot(options, newest.current as uPlot.AlignedData, element);
     };
@@ -67,7 +71,7 @@ export function Chart({ title, lines, shape = "lines", format = number, range, s
       plot.current?.destroy();
       plot.current = null;
     };
-  }, [dark, names, shape, sync]);
+  }, [dark, names, shape, sync, log, formatX]);
 
   useEffect(() => {
     newest.current = data;
@@ -114,9 +118,15 @@ interface Drawing {
   format: (value: number | null) => string;
   range?: [number | null, number | null];
   sync?: string;
+  log?: boolean;
+  formatX: (value: number) => string;
 }
 
-function optionsOf({ width, height, lines, shape, format, range, sync }: Drawing): uPlot.Options {
+function stepTick(step: number): string {
+  return step < 100 ? tick(step) : short(step);
+}
+
+function optionsOf({ width, height, lines, shape, format, range, sync, log, formatX }: Drawing): uPlot.Options {
   const style = getComputedStyle(document.documentElement);
   const color = (name: string) => style.getPropertyValue(name).trim();
   const axis = {
@@ -158,10 +168,13 @@ function optionsOf({ width, height, lines, shape, format, range, sync }: Drawing
       drag: { x: true, y: false },
       sync: sync ? { key: sync, setSeries: false } : undefined,
     },
-    scales: { x: { time: false }, y: { range: (_, low, high) => yRange(low, high, range) } },
+    scales: {
+      x: { time: false },
+      y: log ? { distr: 3 } : { range: (_, low, high) => yRange(low, high, range) },
+    },
     axes: [
-      { ...axis, size: 26, gap: 4, space: 70, values: (_, steps) => steps.map((step) => (step < 100 ? tick(step) : short(step))) },
-      { ...axis, size: 46, gap: 4, space: 34, values: (_, values) => values.map(format === percent ? percent : tick) },
+      { ...axis, size: 26, gap: 4, space: 70, values: (_, steps) => steps.map(formatX) },
+      { ...axis, size: 46, gap: 4, space: 34, values: (_, values) => values.map((value) => (value === null ? "" : format === percent ? percent(value) : tick(value))) },
     ],
     series: [{}, ...series],
     bands,
