@@ -160,6 +160,27 @@ def test_a_gru_remembers_what_an_mlp_cannot(kind):
     assert 0.4 < learned(kind, "mlp") < 0.6
 
 
+class Brief(Recall):
+    """Each copy's episode may end in any turn."""
+
+    def act(self, agent, actions):
+        super().act(agent, actions)
+        self.done |= self.streams.uniform() < 0.1
+
+
+@pytest.mark.parametrize("kind", QUICK)
+def test_nothing_is_carried_over_the_end_of_an_episode(kind):
+    settings = [f"agents=[{kind}]", f"{kind}.network=gru", f"{kind}.hidden=[4]"]
+    with make_environment(Brief(copies=8, seed=1, max_turns=30), settings) as environment:
+        environment.collect_epoch()
+        memory = environment.agents[0].model.memory
+        turns = memory.newest(30)
+    assert turns["done"].any()
+    assert np.array_equal(turns["first"][1:] > 0, turns["done"][:-1])
+    assert (turns["carried"][1:][turns["done"][:-1]] == 0).all()
+    assert (turns["carried"][1:][~turns["done"][:-1]] != 0).any(axis=-1).all()
+
+
 @pytest.mark.parametrize("kind", QUICK)
 def test_sequences_are_answered_in_learning_as_they_were_in_play(make, kind):
     more = "" if kind == "ppo" else ", memory: 200"
