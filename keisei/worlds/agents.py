@@ -121,7 +121,7 @@ def _make_model(index: int, config: WorldRunConfig, world: AnyWorld) -> Any:
     seed = int(np.random.SeedSequence([config.seed, index + 1]).generate_state(1)[0])
     view, actions = world.views[index], world.num_actions[index]
     if kind == "random":
-        return RandomModel(actions, world.copies, seed)
+        return RandomModel(actions, world.copies, seed, view.mask)
     if isinstance(settings, LearnerSettings):
         algorithm = ALGORITHMS[kind](view, actions, settings)
         turns = config.parallel.train_interval * world.max_turns

@@ -23,6 +23,18 @@ from keisei.worlds.view import View
 
 Ints = npt.NDArray[np.int64]
 
+IMPOSSIBLE = -1e9  # what an action is worth that cannot be chosen
+
+
+def pick(possible: npt.NDArray[np.bool_], share: npt.NDArray[np.float64]) -> Ints:
+    """Of the possible actions [copies, actions], the one at this share [copies] of them.
+
+    >>> pick(np.array([[False, True, True]] * 2), np.array([0.4, 0.6])).tolist()
+    [1, 2]
+    """
+    rank = (share * possible.sum(axis=1)).astype(np.int64)
+    return (possible.cumsum(axis=1) > rank[:, None]).argmax(axis=1)
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -83,7 +95,16 @@ class Algorithm:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """What the networks say [agents, batch, outputs], and what they carry on."""
         features, carried = self.network.features(state, inputs, carried)
-        return self.say(state, features), carried
+        return self.only_possible(self.say(state, features), inputs), carried
+
+    def only_possible(self, outputs: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+        """The outputs [..., outputs], with `IMPOSSIBLE` for actions that the inputs rule out."""
+        if not self.view.mask:
+            return outputs
+        possible = inputs[..., -self.view.mask :] > 0
+        possible |= ~possible.any(dim=-1, keepdim=True)  # of an agent that is not there
+        actions, others = outputs[..., : self.num_actions], outputs[..., self.num_actions :]
+        return torch.cat([actions.masked_fill(~possible, IMPOSSIBLE), others], dim=-1)
 
     def say(self, weights: State, features: torch.Tensor) -> torch.Tensor:
         """What the networks say [agents, batch, outputs] of features [agents, batch, width]."""

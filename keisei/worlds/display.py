@@ -15,7 +15,7 @@ from rich.table import Table
 from keisei.runs.quiet_output import QuietOutput
 from keisei.worlds.drawing import colored_text
 from keisei.worlds.environment import EpochResult
-from keisei.worlds.registry import WORLDS
+from keisei.worlds.registry import WORLDS, is_pettingzoo
 from keisei.worlds.world import World
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ class Lines:
         run, steps = training.run, training.steps
         if finished:
             self.say(f"finished: {steps:,} turns; learning curve: {run.learning_curve_path}")
-            self.say(f"look at it with: keisei worlds watch {self._name()}")
+            film = f" --film {run.name}.gif" if is_pettingzoo(training.config.world) else ""
+            self.say(f"look at it with: keisei worlds watch {self._name()}{film}")
         else:
             self.say(
                 f"Stopped at epoch {training.environment.epoch}. All is saved; go on with: "

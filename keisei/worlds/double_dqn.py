@@ -12,7 +12,7 @@ import torch
 from torch.nn.functional import smooth_l1_loss
 
 from keisei.random_streams import RandomStreams
-from keisei.worlds.algorithm import Algorithm, Ints
+from keisei.worlds.algorithm import IMPOSSIBLE, Algorithm, Ints, pick
 from keisei.worlds.config import DoubleDQNSettings
 from keisei.worlds.memory import Arrays, Buffer
 from keisei.worlds.novelty import Novelty
@@ -27,6 +27,7 @@ class Steps(NamedTuple):
     now: torch.Tensor
     after: torch.Tensor  # by the same network
     slow: torch.Tensor  # by its slower copy
+    seen_after: torch.Tensor  # the inputs that these are of
     action: torch.Tensor
     counts: torch.Tensor  # a turn that only looks is not a step
     reward: torch.Tensor
@@ -79,7 +80,11 @@ class DoubleDQN(Algorithm):
         epsilon = self.epsilon(epoch)
         drawn = streams.uniform()
         # Below epsilon the number is as uniform as before: it chooses the random action too.
-        chance = (drawn / max(epsilon, 1e-9) * self.num_actions).astype(np.int64)
+        share = drawn / max(epsilon, 1e-9)
+        if self.view.mask:
+            chance = pick(scores != IMPOSSIBLE, share)
+        else:
+            chance = (share * self.num_actions).astype(np.int64)
         return np.where(drawn < epsilon, chance, scores.argmax(axis=1)), {}
 
     def draw(
@@ -111,6 +116,7 @@ class DoubleDQN(Algorithm):
             with torch.no_grad():
                 slow = self.features(state, seen, batch, "target.")
             now, after, slow = now[:, :, :-1], now[:, :, 1:].detach(), slow[:, :, 1:]
+            seen = seen[:, :, 1:]
             batch = {name: batch[name][:, :, :-1] for name in ("action", "reward", "done")}
         else:
             seen = torch.from_numpy(self.view.encode(batch["next_state"]))
@@ -120,13 +126,14 @@ class DoubleDQN(Algorithm):
         action, reward, done = (
             torch.from_numpy(batch[name]).flatten(1) for name in ("action", "reward", "done")
         )
-        now, after, slow = (part.flatten(1, -2) for part in (now, after, slow))
-        return Steps(now, after, slow, action.clamp(min=0), action >= 0, reward, ~done)
+        now, after, slow, seen = (part.flatten(1, -2) for part in (now, after, slow, seen))
+        return Steps(now, after, slow, seen, action.clamp(min=0), action >= 0, reward, ~done)
 
     def loss(self, leaves: State, state: State, batch: Arrays) -> torch.Tensor:
         steps, last = self._steps(leaves, state, batch), self.network.last
         with torch.no_grad():
-            best = last(state, steps.after).argmax(dim=-1, keepdim=True)
+            values = self.only_possible(last(state, steps.after), steps.seen_after)
+            best = values.argmax(dim=-1, keepdim=True)
             future = last(state, steps.slow, "target.").gather(-1, best).squeeze(-1)
             goal = steps.reward + self.settings.gamma * steps.goes_on * future
         taken = last(leaves, steps.now).gather(-1, steps.action[..., None]).squeeze(-1)

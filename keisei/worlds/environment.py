@@ -15,6 +15,7 @@ from keisei.worlds.agents import Agent
 from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.learning import merged, whole
 from keisei.worlds.measures import Episodes, by_agent
+from keisei.worlds.memory import NO_ACTION
 from keisei.worlds.models import Ints, Learner, check_model
 from keisei.worlds.registry import AnyWorld
 from keisei.worlds.stack import assign, clone
@@ -119,11 +120,15 @@ class Environment:
 
     def _step(self, states: Sequence[npt.NDArray[Any]], actions: Sequence[Ints]) -> None:
         """Let all agents act on what all of them saw, in the order of the settings."""
+        present = self.world.present  # before they act
         if self.config.turn_order == "random":
             assert isinstance(self.world, World)  # others are refused
             answer = self.world.step(np.stack(actions), self.world.draw_order())
         else:
             answer = self.world.step(np.stack(actions))
+        if present is not None:
+            there = zip(present, actions, strict=True)
+            actions = [np.where(here, action, NO_ACTION) for here, action in there]
         self._remember(states, actions, *answer)
 
     def _remember(

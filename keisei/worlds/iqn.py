@@ -34,11 +34,8 @@ class IQN(DoubleDQN):
         self.layout["we"] = (COSINES, self.network.width, (6 / COSINES) ** 0.5)
         self.layout["be"] = (1, self.network.width, 0.0)
 
-    def answer(
-        self, state: State, inputs: torch.Tensor, carried: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        features, carried = self.network.features(state, inputs, carried)
-        return self.quantiles(state, features, _TAUS).mean(dim=2), carried
+    def say(self, weights: State, features: torch.Tensor) -> torch.Tensor:
+        return self.quantiles(weights, features, _TAUS).mean(dim=2)
 
     def quantiles(
         self, weights: State, features: torch.Tensor, taus: torch.Tensor, prefix: str = ""
@@ -71,7 +68,8 @@ class IQN(DoubleDQN):
         steps = self._steps(leaves, state, batch)
         tau, tau_after = (torch.from_numpy(batch[n]).flatten(1, -2) for n in ("tau", "tau_after"))
         with torch.no_grad():
-            best = self.quantiles(state, steps.after, _TAUS).mean(dim=2).argmax(dim=-1)
+            values = self.only_possible(self.say(state, steps.after), steps.seen_after)
+            best = values.argmax(dim=-1)
             future = _of(best, self.quantiles(state, steps.slow, tau_after, "target."))
             goes_on = self.settings.gamma * steps.goes_on[..., None]
             goal = steps.reward[..., None] + goes_on * future

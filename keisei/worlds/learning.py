@@ -18,7 +18,7 @@ import numpy as np
 
 from keisei.errors import KeiseiError
 from keisei.worlds.algorithm import Algorithm, Trained
-from keisei.worlds.memory import Arrays
+from keisei.worlds.memory import NO_ACTION, Arrays
 from keisei.worlds.stack import State, clone, rows
 
 
@@ -52,9 +52,15 @@ def train_chunks(algorithm: Algorithm, state: State, batches: Arrays, chunk: int
 
 
 def whole(drawn: Sequence[Arrays | None]) -> list[Arrays]:
-    """All minibatches of a team; empty if one has none: equal learners are owed equally much."""
-    batches = [one for one in drawn if one is not None]
-    return batches if len(batches) == len(drawn) else []
+    """All minibatches of a team; empty if nobody has any: equal learners are owed equally much.
+
+    One that has none, because it was never there, gets steps that count nothing.
+    """
+    some = next((one for one in drawn if one is not None), None)
+    if some is None:
+        return []
+    nothing = {**some, "action": np.full_like(some["action"], NO_ACTION)}
+    return [nothing if one is None else one for one in drawn]
 
 
 def merged(batches: Sequence[Arrays]) -> Arrays:

@@ -81,6 +81,11 @@ class Buffer:
         fields = {"state": state, "action": NO_ACTION, "reward": 0, "done": False}
         self._write(**fields, truncated=False, **extras)
 
+    @property
+    def has_steps(self) -> bool:
+        """Is there a step to learn from? An agent may have been away all the time."""
+        return bool((self.arrays["action"][: self.size] != NO_ACTION).any())
+
     def sample(self, batch_size: int, rng: np.random.Generator) -> Arrays:
         """Steps drawn at random, each with `next_state`."""
         rows = np.arange(self.idx - self.size, self.idx - 1) % self.capacity  # oldest first

@@ -16,7 +16,7 @@ import torch
 
 from keisei.errors import KeiseiError
 from keisei.random_streams import RandomStreams
-from keisei.worlds.algorithm import Algorithm
+from keisei.worlds.algorithm import IMPOSSIBLE, Algorithm, pick
 from keisei.worlds.memory import Arrays, Buffer
 from keisei.worlds.novelty import Novelty
 from keisei.worlds.stack import clone
@@ -102,12 +102,16 @@ class RandomModel(Model):
 
     learns = False
 
-    def __init__(self, num_actions: int, copies: int, seed: int) -> None:
+    def __init__(self, num_actions: int, copies: int, seed: int, mask: int = 0) -> None:
         self.num_actions = num_actions
         self.streams = RandomStreams(seed, copies)
+        self._mask = mask  # as in `View`
 
     def act(self, observations: npt.NDArray[Any]) -> Ints:
-        return (self.streams.uniform() * self.num_actions).astype(np.int64)
+        share = self.streams.uniform()
+        if self._mask:
+            return pick(observations[:, -self._mask :] > 0, share)
+        return (share * self.num_actions).astype(np.int64)
 
     def state_dict(self) -> dict[str, Any]:
         return {"streams": self.streams.state.copy()}
@@ -228,7 +232,8 @@ class Learner(Model):
                     "a network returns NaN: its agent acts at random there; the others continue"
                 )
                 self._warned = True
-            chance = (self.streams.uniform() * self.algorithm.num_actions).astype(np.int64)
+            possible = scores[:, : self.algorithm.num_actions] != IMPOSSIBLE
+            chance = pick(possible, self.streams.uniform())
             actions = np.where(broken, chance, actions)
         return actions
 
@@ -257,7 +262,7 @@ class Learner(Model):
 
     def draw(self, steps: int) -> Arrays | None:
         """So many minibatches, drawn from this agent's memory alone by its own stream."""
-        if len(self.memory) < self.algorithm.least_turns:
+        if len(self.memory) < self.algorithm.least_turns or not self.memory.has_steps:
             return None
         turns = min(self.turns, len(self.memory))
         if self.novelty and not self._trained:

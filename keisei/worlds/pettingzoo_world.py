@@ -8,33 +8,41 @@
 
 from __future__ import annotations
 
-import importlib
+import logging
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from gymnasium import spaces
 from pydantic import Field
 
 from keisei.errors import KeiseiError
 from keisei.random_streams import RandomStreams
 from keisei.settings import Section
+from keisei.worlds.own_code import import_own
 from keisei.worlds.view import View
 from keisei.worlds.world import Bools, Floats, Ints, read_world_settings
+
+log = logging.getLogger(__name__)
+
+MASK = "action_mask"  # in an observation that is a dict: which actions are possible
 
 
 class PettingZooSettings(Section):
     """What is ours to say; all other settings are the environment's own."""
 
-    max_turns: int = Field(100, ge=1, description="Turns of an epoch.")
+    max_turns: int = Field(
+        100, ge=1, description="Turns of an epoch; an episode that is longer is cut off, and said."
+    )
 
 
 class PettingZooWorld:
     """Copies of an environment, stepped one after another; agents are those of its list.
 
-    An environment that ends begins a new episode at once, and `done` says so. All agents begin, act
-    and end together: there is no sequential order of turns, and an agent that leaves early is an
-    error, because it could learn nothing from turns that it is not in.
+    Where an episode is over, the next turn begins a new one. All agents act at once: there is no
+    order of turns. An agent may leave early and come again: `present` says who is there, and in
+    turns that an agent is not in it learns nothing.
     """
 
     def __init__(
@@ -54,24 +62,28 @@ class PettingZooWorld:
         actions = [self._actions(agent) for agent in self.names]
         self.num_actions = [int(space.n) for space in actions]
         self._first_actions = [int(space.start) for space in actions]  # ours begin at 0
-        self.views = [self._view(agent) for agent in self.names]
+        self._spaces = [self.envs[0].observation_space(agent) for agent in self.names]
+        self.views = [self._view(i) for i in range(self.num_agents)]
         self.turn = 0
         self.populated = False
+        self.present: Bools = np.ones((self.num_agents, copies), np.bool_)
         self.over: Bools = np.zeros(copies, np.bool_)  # where the newest turn ended an episode
+        self._began: Ints = np.zeros(copies, np.int64)  # the turn in which an episode began
+        self._warned = False
         self._seen = [np.zeros((copies, *view.shape), view.dtype) for view in self.views]
-        self._after_cut = self._seen  # `_seen`, as it was before new episodes began in this turn
 
     def reset(self) -> None:
         """Begin a new episode in every copy."""
         self.turn = 0
-        for copy in range(self.copies):
-            self._reset(copy)
+        self.over = np.ones(self.copies, np.bool_)
         self.populated = True
+        self._begin_again()
 
     def begin_turn(self) -> None:
-        """Nothing but the first episode: the environments change when they are stepped."""
+        """New episodes where one is over; all else changes when the environments are stepped."""
         if not self.populated or self.turn >= self.max_turns:
             self.reset()
+        self._begin_again()
 
     def pov(self, agent: int | None = None) -> Any:
         """What an agent sees [copies, ...], or a list of what each agent sees."""
@@ -80,16 +92,16 @@ class PettingZooWorld:
             return [seen.copy() for seen in self._seen]
         return self._seen[agent].copy()
 
+    def after_cut(self) -> Any:
+        """What each agent would have seen next where its episode was cut off by time."""
+        return self.pov()
+
     def act(self, agent: int, actions: Ints) -> None:
         """Refused: here all act at the same time."""
         raise KeiseiError(
             f"{self.name}: in a PettingZoo world all agents act at once: "
             "set turn_order=simultaneous"
         )
-
-    def after_cut(self) -> Any:
-        """What each agent would have seen next where its episode was cut off by time."""
-        return self._after_cut
 
     def end_turn(self) -> tuple[Floats, Bools, Bools]:
         """Refused, as `act` is."""
@@ -101,25 +113,25 @@ class PettingZooWorld:
         rewards: Floats = np.zeros(actions.shape, np.float32)
         dones: Bools = np.zeros(actions.shape, np.bool_)
         truncated: Bools = np.zeros(actions.shape, np.bool_)
+        before, self.present = self.present, self.present.copy()
+        self.over = np.zeros(self.copies, np.bool_)
         for copy, env in enumerate(self.envs):
-            chosen = [
-                first + int(action)
-                for first, action in zip(self._first_actions, actions[:, copy], strict=True)
-            ]
-            seen, got, ended, cut, _ = env.step(dict(zip(self.names, chosen, strict=True)))
-            for i, name in enumerate(self.names):
+            there = [(i, self.names[i]) for i in np.flatnonzero(before[:, copy]).tolist()]
+            chosen = {name: self._first_actions[i] + int(actions[i, copy]) for i, name in there}
+            seen, got, ended, cut, _ = env.step(chosen)
+            for i, name in there:
                 rewards[i, copy] = got.get(name, 0.0)
-                truncated[i, copy] = cut.get(name, False)
+                truncated[i, copy] = cut.get(name, False) and not ended.get(name, False)
                 # An agent that is no longer named has left.
-                dones[i, copy] = ended.get(name, not truncated[i, copy])
-            over = dones[:, copy] | truncated[:, copy]
-            if not over.all():
-                self._refuse_leavers(over)
+                gone = name not in env.agents and not truncated[i, copy]
+                dones[i, copy] = ended.get(name, False) or gone
+            here = [name for name in env.agents if not (ended.get(name) or cut.get(name))]
+            self.over[copy] = not here
+            self.present[:, copy] = [name in here for name in self.names]
             self._see(copy, seen)
-        self.over = np.all(dones | truncated, axis=0)
-        self._begin_again()
         if self.turn >= self.max_turns:
-            truncated |= ~dones
+            truncated |= before & ~dones
+            self._say_cut()
         return rewards, dones, truncated
 
     def metrics(self) -> dict[str, Any]:
@@ -127,7 +139,14 @@ class PettingZooWorld:
         return {}
 
     def timed_out(self) -> None:
-        """Nobody: the environment itself may say no such thing."""
+        """Nobody: an agent that is not there is not timed out."""
+
+    def render(self) -> npt.NDArray[np.uint8]:
+        """The first copy as a picture; the environment must have been made with a `render_mode`."""
+        drawn = self.envs[0].render()
+        if not isinstance(drawn, np.ndarray) or drawn.ndim != 3:
+            raise KeiseiError(f"{self.name} cannot be drawn: its render() gives no picture")
+        return drawn.astype(np.uint8)
 
     def state_dict(self) -> dict[str, Any]:
         """What the next episode depends on; an episode in play cannot be kept."""
@@ -144,30 +163,32 @@ class PettingZooWorld:
             env.close()
 
     def _begin_again(self) -> None:
-        """Begin a new episode where one is over, and keep what was seen at its end."""
-        self._after_cut = self._seen
-        if self.over.any() and self.turn < self.max_turns:
-            self._after_cut = self.pov()
-            for copy in np.flatnonzero(self.over).tolist():
-                self._reset(copy)
-
-    def _reset(self, copy: int) -> None:
-        seed = int(self.streams.uniform_of(copy) * 2**31)
-        seen, _ = self.envs[copy].reset(seed=seed)
-        self._see(copy, seen)
+        """A new episode where the last one is over."""
+        for copy in np.flatnonzero(self.over).tolist():
+            seed = int(self.streams.uniform_of(copy) * 2**31)
+            seen, _ = self.envs[copy].reset(seed=seed)
+            agents = self.envs[copy].agents
+            self.present[:, copy] = [name in agents for name in self.names]
+            self._began[copy] = self.turn
+            self._see(copy, seen)
+        self.over = np.zeros(self.copies, np.bool_)
 
     def _see(self, copy: int, seen: dict[str, Any]) -> None:
         for i, name in enumerate(self.names):
-            if name not in seen:
+            if name in seen:
+                self._seen[i][copy] = self._numbers(i, seen[name])
+            elif self.present[i, copy]:
                 raise KeiseiError(f"{self.name}: {name} is in its list of agents, but sees nothing")
-            self._seen[i][copy] = seen[name]
+            else:
+                self._seen[i][copy] = 0
 
-    def _refuse_leavers(self, left: Bools) -> None:
-        if left.any():
-            leaver, stayer = self.names[left.argmax()], self.names[left.argmin()]
-            raise KeiseiError(
-                f"{self.name}: {leaver} left the episode in turn {self.turn}, before {stayer}; "
-                "agents can learn only if all of them finish together"
+    def _say_cut(self) -> None:
+        """Say once that episodes are longer than an epoch."""
+        if not self._warned and (~self.over & (self._began == 0)).any():
+            self._warned = True
+            log.warning(
+                f"{self.name}: episodes last longer than {self.max_turns} turns, and are cut off "
+                "there; for longer ones, set world_settings.max_turns"
             )
 
     def _actions(self, agent: str) -> spaces.Discrete:
@@ -176,23 +197,48 @@ class PettingZooWorld:
             raise KeiseiError(f"{self.name}: the actions of {agent} are not discrete: {space}")
         return space
 
-    def _view(self, agent: str) -> View:
-        space = self.envs[0].observation_space(agent)
-        if getattr(space, "shape", None) is None or space.dtype is None:
-            raise KeiseiError(f"{self.name}: what {agent} sees is not one array: {space}")
-        return View(tuple(space.shape), np.dtype(space.dtype))
+    def _view(self, agent: int) -> View:
+        """Arrays as they are; all else as a row of numbers, with what is possible at its end."""
+        space = self._spaces[agent]
+        if isinstance(space, spaces.Box):
+            return View(tuple(space.shape), np.dtype(space.dtype))
+        try:
+            size, masked = int(spaces.flatdim(space)), _is_masked(space)
+        except (NotImplementedError, ValueError) as error:
+            name = self.names[agent]
+            raise KeiseiError(f"{self.name}: what {name} sees has no fixed size: {error}") from None
+        actions = self.num_actions[agent]
+        if masked and spaces.flatdim(space.spaces[MASK]) != actions:
+            raise KeiseiError(f"{self.name}: the {MASK} of {self.names[agent]} is not of {actions}")
+        return View((size,), np.dtype(np.float32), mask=actions if masked else 0)
+
+    def _numbers(self, agent: int, seen: Any) -> Any:
+        space = self._spaces[agent]
+        if isinstance(space, spaces.Box):
+            return seen
+        if not _is_masked(space):
+            return spaces.flatten(space, seen)
+        rest = {name: part for name, part in space.spaces.items() if name != MASK}
+        numbers = [spaces.flatten(part, seen[name]) for name, part in rest.items()]
+        return np.concatenate([*numbers, np.asarray(seen[MASK], np.float32).ravel()])
+
+
+def _is_masked(space: Any) -> bool:
+    return isinstance(space, spaces.Dict) and MASK in space.spaces
 
 
 def load_pettingzoo(
     module: str, copies: int, seed: int, settings: dict[str, Any]
 ) -> PettingZooWorld:
-    """The world of a module with a `parallel_env`, such as `mpe2.simple_spread_v3`."""
-    if not module:
-        raise KeiseiError("name a module, such as pettingzoo:mpe2.simple_spread_v3")
-    try:
-        make = importlib.import_module(module).parallel_env
-    except (ImportError, AttributeError, TypeError) as error:  # TypeError: a name such as .x
-        raise KeiseiError(f"{module} has no PettingZoo environment: {error}") from None
+    """The world of a module with a `parallel_env`, such as `mpe2.simple_spread_v3`.
+
+    The module may lie in the current folder.
+    """
+    if not module or not all(part.isidentifier() for part in module.split(".")):
+        raise KeiseiError(f"{module!r}: name a module, such as pettingzoo:mpe2.simple_spread_v3")
+    make = getattr(import_own(module), "parallel_env", None)
+    if make is None:
+        raise KeiseiError(f"{module} has no PettingZoo environment: it has no parallel_env")
     ours = {name: settings[name] for name in PettingZooSettings.model_fields if name in settings}
     theirs = {name: value for name, value in settings.items() if name not in ours}
     name = f"pettingzoo:{module}"

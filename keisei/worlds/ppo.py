@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from keisei.random_streams import RandomStreams
-from keisei.worlds.algorithm import Algorithm, Ints
+from keisei.worlds.algorithm import IMPOSSIBLE, Algorithm, Ints
 from keisei.worlds.config import PPOSettings
 from keisei.worlds.memory import NO_ACTION, Arrays, Buffer
 from keisei.worlds.novelty import Novelty
@@ -64,7 +64,10 @@ class PPO(Algorithm):
         shifted = logits - logits.max(axis=1, keepdims=True)
         log_probs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
         below = np.exp(log_probs).cumsum(axis=1) <= streams.uniform()[:, None]
-        actions = np.minimum(below.sum(axis=1), self.num_actions - 1)
+        last = self.num_actions - 1  # where rounding may lead beyond
+        if self.view.mask:
+            last = last - (logits[:, ::-1] != IMPOSSIBLE).argmax(axis=1)
+        actions = np.minimum(below.sum(axis=1), last)
         chosen = np.take_along_axis(log_probs, actions[:, None], axis=1)[:, 0]
         return actions, {"log_prob": chosen, "value": values}
 
@@ -92,6 +95,10 @@ class PPO(Algorithm):
             size = max(size // flat["action"].shape[1], 1)
         else:
             are_steps = data["action"] != NO_ACTION
+            if not are_steps.any():
+                are_steps[:] = (
+                    True  # the agent was never there: turns from which nothing is learned
+                )
             flat = {name: array[are_steps] for name, array in data.items()}
         count = len(flat["action"])
         passes = [rng.permutation(count) for _ in range(-(-steps * size // count))]
@@ -132,6 +139,7 @@ class PPO(Algorithm):
         inputs = torch.from_numpy(self.view.encode(batch["state"]))
         features = self.features(weights, inputs, batch).flatten(1, -2)
         outputs = self.network.last(weights, features)
+        outputs = self.only_possible(outputs, inputs.flatten(1, -2))
         actions = torch.from_numpy(batch["action"]).flatten(1)
         steps = (actions >= 0).float()  # a turn that only looks is not a step
         share = steps / steps.sum(dim=1, keepdim=True).clamp(min=1)

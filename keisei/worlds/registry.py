@@ -23,7 +23,7 @@ def find_world(name: str) -> type[World]:
     """The class of a grid world: an example, or one of the user's own."""
     if name in WORLDS:
         return WORLDS[name]
-    if ":" in name and not _is_pettingzoo(name):
+    if ":" in name and not is_pettingzoo(name):
         return load_own_world(name)
     raise KeiseiError(
         f"there is no world {name!r}: choose {', '.join(WORLDS)}, pettingzoo:MODULE, "
@@ -33,7 +33,7 @@ def find_world(name: str) -> type[World]:
 
 def default_settings(name: str) -> Section:
     """A world's own settings, as they are if nothing is said."""
-    kind = PettingZooSettings if _is_pettingzoo(name) else find_world(name).Settings
+    kind = PettingZooSettings if is_pettingzoo(name) else find_world(name).Settings
     return read_world_settings(kind, name, {})
 
 
@@ -47,7 +47,7 @@ def make_world(config: WorldRunConfig) -> AnyWorld:
     for name in ("copies", "seed"):
         if name in settings:
             raise ConfigError(f"world_settings.{name}: this belongs to the run: set {name} instead")
-    if _is_pettingzoo(config.world):
+    if is_pettingzoo(config.world):
         if config.turn_order != "simultaneous":
             raise KeiseiError(
                 f"{config.world}: in a PettingZoo world all agents act at once: "
@@ -58,5 +58,6 @@ def make_world(config: WorldRunConfig) -> AnyWorld:
     return find_world(config.world)(config.copies, config.seed, **settings)
 
 
-def _is_pettingzoo(name: str) -> bool:
+def is_pettingzoo(name: str) -> bool:
+    """Is it a world that others wrote, for PettingZoo?"""
     return name.startswith("pettingzoo:")

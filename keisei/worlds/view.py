@@ -22,6 +22,7 @@ class View:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     table: npt.NDArray[np.float32] | None = None  # [codes, planes]
+    mask: int = 0  # so many numbers at the end say which actions are possible
 
     @property
     def inputs(self) -> int:
@@ -61,7 +62,9 @@ class View:
         return numbers.reshape(*lead, self.inputs)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, View) or self.shape != other.shape or self.dtype != other.dtype:
+        if not isinstance(other, View) or self.mask != other.mask:
+            return False
+        if self.shape != other.shape or self.dtype != other.dtype:
             return False
         if self.table is None or other.table is None:
             return self.table is other.table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
@@ -20,9 +20,12 @@ from keisei.worlds.environment import Environment
 from keisei.worlds.film import check_film, write_film
 from keisei.worlds.models import HumanModel, RandomModel
 from keisei.worlds.parallel_environment import build
-from keisei.worlds.registry import AnyWorld, make_world
+from keisei.worlds.registry import AnyWorld, is_pettingzoo, make_world
 from keisei.worlds.training import load_run_config
 from keisei.worlds.world import World
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 KEYS = {"w": "up", "s": "down", "a": "left", "d": "right", " ": "stay", "e": "clean", "f": "hunt"}
 
@@ -33,9 +36,11 @@ def load_episode(
     human: int | None = None,
     trust: bool = False,
     runs: Path = Path("runs"),
+    drawn: bool = False,
 ) -> Environment:
     """One copy of a run's world, with its agents as they are in the newest checkpoint."""
-    return load_episode_of(Run.open(name, runs, of_world=True), seed, human, trust)
+    run = Run.open(name, runs, of_world=True)
+    return load_episode_of(run, seed, human, trust, drawn=drawn)
 
 
 def load_episode_of(
@@ -44,18 +49,22 @@ def load_episode_of(
     human: int | None = None,
     trust: bool = False,
     limit: int | None = None,
+    drawn: bool = False,
 ) -> Environment:
-    """The same, of a run that is open; checkpoints of more than `limit` bytes are passed by."""
+    """The same, of a run that is open; checkpoints of more than `limit` bytes are passed by.
+
+    `drawn`: a PettingZoo environment is to make pictures of itself.
+    """
     overrides = ["copies=1", f"seed={seed}", "parallel.enabled=false", "parallel.train_interval=1"]
     config = load_run_config(run, overrides, trust)
+    if drawn and is_pettingzoo(config.world):
+        config.world_settings["render_mode"] = "rgb_array"
     path, state = CheckpointStore(run.checkpoints_dir).latest(limit)
     world = make_world(config)
     _check_size(config, world, path)
     environment = build(config, world=world)
     with understanding(f"the settings do not fit the checkpoint {path}"):
         _take_over(environment, state["environment"])
-    if not isinstance(environment.world, World):
-        raise KeiseiError(f"{environment.world.name} cannot be drawn: it is not a grid world")
     if human is not None:
         _join(environment, environment.world, human)
     return environment
@@ -82,9 +91,11 @@ def _check_size(config: WorldRunConfig, world: AnyWorld, checkpoint: Path) -> No
         raise KeiseiError(f"the settings are of larger networks than {checkpoint} has")
 
 
-def _join(environment: Environment, world: World, human: int) -> None:
+def _join(environment: Environment, world: AnyWorld, human: int) -> None:
     from click import getchar
 
+    if not isinstance(world, World):
+        raise KeiseiError(f"{world.name} cannot be played by a person: it is not a grid world")
     if not 0 <= human < world.num_agents:
         raise KeiseiError(f"there is no agent {human}: choose 0 to {world.num_agents - 1}")
     keys = {key: world.actions.index(what) for key, what in KEYS.items() if what in world.actions}
@@ -105,16 +116,18 @@ def watch(
     console = console or Console()
     if film is not None:
         check_film(film)
-    environment = load_episode(name, seed, human, trust, runs)
+    environment = load_episode(name, seed, human, trust, runs, drawn=film is not None)
     world = environment.world
-    assert isinstance(world, World)
     world.reset()
     if film is not None:
-        frames = [picture(world)]
-        environment.on_turn = lambda: frames.append(picture(world))
+        frames = [_picture(world)]
+        environment.on_turn = lambda: frames.append(_picture(world))
         _play(environment)
         write_film(frames, film)
         console.print(f"{len(frames)} frames written to {film}")
+    elif not isinstance(world, World):
+        _play(environment)
+        console.print("to see an episode of a PettingZoo environment, add --film FILE.gif")
     elif console.is_terminal:
         _show(environment, world, console, pause=0 if human is not None else 1 / turns_per_s)
     else:
@@ -137,10 +150,19 @@ def _show(environment: Environment, world: World, console: Console, pause: float
         _play(environment)
 
 
+def _picture(world: AnyWorld) -> Image:
+    from PIL import Image
+
+    return picture(world) if isinstance(world, World) else Image.fromarray(world.render())
+
+
 def _play(environment: Environment) -> None:
+    """One episode."""
     try:
         for _ in range(environment.world.max_turns):
             environment.take_turn()
+            if environment.world.over[0]:
+                break
     except KeyboardInterrupt:
         pass  # the viewer has seen enough
 

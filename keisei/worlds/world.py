@@ -80,6 +80,7 @@ class World:
     entities: ClassVar[tuple[Entity, ...]]
     actions: ClassVar[tuple[str, ...]]
     Settings: ClassVar[type[WorldSettings]] = WorldSettings
+    present: ClassVar[None] = None  # all agents are there, always
     state_names: ClassVar[tuple[str, ...]] = ("grid", "positions", "bodies", "done")  # kept
     # Arrays with a row for each agent: a random order of acting shuffles their rows for the turn.
     agent_names: ClassVar[tuple[str, ...]] = ("positions", "bodies", "rewards", "numbers")
