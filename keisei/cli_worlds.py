@@ -135,3 +135,21 @@ def sweep(
 def _in_folder(runs: Path | None) -> list[str]:
     """The setting that stands for --runs; the dot keeps a name such as 2026 from being a number."""
     return [] if runs is None else [f"runs_dir={json_text.dumps(os.path.join('.', runs))}"]
+
+
+@worlds.command()
+def schelling(
+    world: Annotated[str, typer.Argument(help="The world; see `keisei worlds list`.")],
+    plot: Annotated[
+        Path, typer.Option(help="Write the diagram to this PNG.", dir_okay=False)
+    ] = Path("schelling.png"),
+    epochs: Annotated[
+        int, typer.Option(help="Episodes per copy for each number of cooperators.", min=1)
+    ] = 4,
+    override: Overrides = None,
+) -> None:
+    """Draw a world's Schelling diagram: is it a social dilemma?"""
+    from keisei.worlds.schelling import schelling as draw
+
+    with readable_errors():
+        draw(world, override or [], plot, epochs)

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from keisei.worlds.entities import Entity
+from keisei.worlds.scripts import Strategy
 from keisei.worlds.world import Bools, Floats, Ints, World, WorldSettings
 
 
@@ -115,6 +116,12 @@ class Cleanup(World):
 
     def metrics(self) -> dict[str, Any]:
         return {"cleaned": self.cleaned, "dirt": self.dirt_share()}
+
+    @classmethod
+    def strategies(cls, number: int) -> dict[str, Strategy]:
+        eat = Strategy(("apple", "orchard"), drift="right")
+        clean = Strategy(("dirt", "river"), do="clean", drift="left", then=eat)
+        return {"cooperate": clean, "defect": eat}
 
     def end_turn(self) -> tuple[Floats, Bools, Bools]:
         share = self.settings.shared_reward

@@ -5,6 +5,7 @@ from __future__ import annotations
 from keisei.errors import KeiseiError
 from keisei.settings import ConfigError, Section
 from keisei.worlds.cleanup import Cleanup
+from keisei.worlds.coins import Coins
 from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.own_world import load_own_world
 from keisei.worlds.pettingzoo_world import PettingZooSettings, PettingZooWorld, load_pettingzoo
@@ -15,7 +16,7 @@ from keisei.worlds.world import World, read_world_settings
 
 AnyWorld = World | PettingZooWorld
 
-_EXAMPLES: tuple[type[World], ...] = (TreasureHunt, Cleanup, Tag, StagHunt)
+_EXAMPLES: tuple[type[World], ...] = (TreasureHunt, Cleanup, Tag, StagHunt, Coins)
 WORLDS = {world.name: world for world in _EXAMPLES}
 
 

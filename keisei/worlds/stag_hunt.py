@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from keisei.worlds.entities import Entity
+from keisei.worlds.scripts import Strategy
 from keisei.worlds.world import Bools, Ints, World, WorldSettings
 
 
@@ -99,6 +100,13 @@ class StagHunt(World):
 
     def metrics(self) -> dict[str, Any]:
         return {"stags": self.stags, "hares": self.hares}
+
+    @classmethod
+    def strategies(cls, number: int) -> dict[str, Strategy]:
+        return {
+            "cooperate": Strategy(("stag",), do="hunt"),
+            "defect": Strategy(("hare",), do="hunt"),
+        }
 
     def _hunt_stag(self, agent: int, number: int, beside: Bools) -> None:
         first = self._hunter[number]

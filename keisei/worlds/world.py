@@ -33,6 +33,7 @@ from pydantic import Field, ValidationError
 from keisei.random_streams import RandomStreams
 from keisei.settings import ConfigError, Section, explain, setting_names
 from keisei.worlds.entities import Entity, Numbering
+from keisei.worlds.scripts import Strategy
 from keisei.worlds.view import View
 
 Ints = npt.NDArray[np.int64]
@@ -121,6 +122,11 @@ class World:
 
         Each is a number, an array [copies], or an array [agents, copies], which is shown by agent.
         """
+        return {}
+
+    @classmethod
+    def strategies(cls, number: int) -> dict[str, Strategy]:
+        """How an agent of this number can `cooperate` and `defect`: see `schelling.py`."""
         return {}
 
     def timed_out(self) -> Bools | None:
@@ -231,6 +237,15 @@ class World:
     def is_free(self, cells: Ints) -> Bools:
         """Can one walk there?"""
         return ~self._solid[self.look(cells)]
+
+    def is_solid(self, codes: Codes) -> Bools:
+        """Which of these cells, as `look` and `pov` show them, cannot be walked into?"""
+        return self._solid[codes]
+
+    def shows(self, name: str) -> Bools:
+        """By number, as `look` and `pov` give it: is this entity there? Not for the ground."""
+        shown: Bools = self._table[:, self.planes.index(name)] > 0
+        return shown
 
     def put(self, name: str, cells: Ints, where: Bools | None = None) -> None:
         """Put an entity into cells (only those that `where` picks)."""

@@ -19,7 +19,7 @@ def assert_equal_weights(first, second):
             assert torch.equal(one[name], other[name]), name
 
 
-@pytest.mark.parametrize("world", ["treasure_hunt", "cleanup", "tag", "stag_hunt"])
+@pytest.mark.parametrize("world", ["treasure_hunt", "cleanup", "tag", "stag_hunt", "coins"])
 @pytest.mark.parametrize("kind", LEARNERS)
 @pytest.mark.parametrize("order", ["simultaneous", "random"])
 def test_sequential_and_parallel_actions_give_the_same_trajectories(make, world, kind, order):
@@ -141,7 +141,7 @@ def test_networks_of_different_shape_learn_in_processes_of_their_own(make):
         assert not torch.equal(old["w0"], new["w0"])
 
 
-@pytest.mark.parametrize("world", ["treasure_hunt", "cleanup", "tag", "stag_hunt"])
+@pytest.mark.parametrize("world", ["treasure_hunt", "cleanup", "tag", "stag_hunt", "coins"])
 @pytest.mark.parametrize("order", ["simultaneous", "sequential", "random"])
 def test_a_copy_of_a_world_lives_the_same_life_whatever_lives_beside_it(make, world, order):
     more = [f"turn_order={order}", *(["world_settings.hares=3"] if world == "stag_hunt" else [])]

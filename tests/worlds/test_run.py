@@ -246,7 +246,8 @@ def test_settings_that_are_refused_leave_no_run(keisei, tmp_path, command, world
 def test_all_worlds_are_listed_and_their_settings_described(keisei):
     shown = keisei("list").stdout
     assert all(
-        name in shown for name in ("treasure_hunt", "cleanup", "tag", "stag_hunt", "MODULE:CLASS")
+        name in shown
+        for name in ("treasure_hunt", "cleanup", "tag", "stag_hunt", "coins", "MODULE:CLASS")
     )
     assert "spawn_chance: 0.7" in keisei("config", "treasure_hunt").stdout
     assert "max_turns: 100" in keisei("config", "pettingzoo:mpe2.simple_spread_v3").stdout

@@ -269,20 +269,21 @@ def test_a_setting_that_a_world_refuses_is_named_with_its_value_and_where_all_ar
 @pytest.mark.parametrize("name", WORLDS)
 @pytest.mark.parametrize("order", ["simultaneous", "random"])
 def test_agents_that_are_distinct_see_who_stands_where(name, order):
-    world = WORLDS[name](3, 1, distinct_agents=True, num_agents=4, height=9, width=11)
-    plain = WORLDS[name](3, 1, num_agents=4, height=9, width=11)
+    count = 2 if name == "coins" else 4
+    settings = {"num_agents": count, "height": 9, "width": 11}
+    world, plain = (WORLDS[name](3, 1, distinct_agents=d, **settings) for d in (True, False))
     rng = np.random.default_rng(1)
     for _ in range(20):
         for one in (world, plain):
             one.begin_turn()
-        actions = rng.integers(0, len(world.actions), (4, 3))
+        actions = rng.integers(0, len(world.actions), (count, 3))
         for one in (world, plain):
             one.step(actions, one.draw_order() if order == "random" else None)
         seen = world.views[0].encode(world.pov())  # [agents, copies, inputs]
-        planes = seen.reshape(4, 3, 9, 9, len(world.planes))
-        known = planes[..., : len(plain.planes)].reshape(4, 3, -1)
+        planes = seen.reshape(count, 3, 9, 9, len(world.planes))
+        known = planes[..., : len(plain.planes)].reshape(count, 3, -1)
         assert np.array_equal(known, plain.views[0].encode(plain.pov()))  # the same world
-        for copy, agent, other in np.ndindex(3, 4, 4):
+        for copy, agent, other in np.ndindex(3, count, count):
             here, there = (world.places(copy)[number] for number in (agent, other))
             row, column = (4 + there[axis] - here[axis] for axis in (0, 1))
             shown = planes[agent, copy, ..., world.planes.index(f"agent {other}")]
