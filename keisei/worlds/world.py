@@ -185,8 +185,7 @@ class World:
 
     def draw_order(self) -> Ints:
         """An order of acting for each copy [agents, copies], by each copy's own stream."""
-        drawn = np.stack([self.streams.uniform() for _ in range(self.num_agents)])
-        return drawn.argsort(axis=0)
+        return self.streams.uniforms(self.num_agents).argsort(axis=0)
 
     def after_cut(self) -> Codes:
         """What all agents would see next, had time not cut the episode off."""
