@@ -86,7 +86,7 @@ def _play(run: Run, seed: int) -> Episode:
     end = time.monotonic() + MAX_SECONDS
     for _ in range(turns):
         environment.take_turn()
-        if time.monotonic() > end:
+        if world.over[0] or time.monotonic() > end:
             break
     return Episode(
         height=height,

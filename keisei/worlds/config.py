@@ -21,6 +21,7 @@ from keisei.settings import (
     read_settings,
     setting_names,
 )
+from keisei.worlds.social import SocialSettings
 
 KINDS = ("double_dqn", "iqn", "ppo", "random")  # of agents; all others are code: MODULE:CLASS
 
@@ -190,6 +191,9 @@ class WorldRunConfig(Section):
     )
     iqn: IQNSettings = Field(default_factory=IQNSettings, description="Settings of IQN agents.")
     ppo: PPOSettings = Field(default_factory=PPOSettings, description="Settings of PPO agents.")
+    social: SocialSettings = Field(
+        default_factory=SocialSettings, description="What agents learn from beside their reward."
+    )
     parallel: ParallelWorldsConfig = Field(
         default_factory=ParallelWorldsConfig, description="What runs in parallel."
     )

@@ -18,6 +18,7 @@ from keisei.worlds.measures import Episodes, by_agent
 from keisei.worlds.memory import NO_ACTION
 from keisei.worlds.models import Ints, Learner, check_model
 from keisei.worlds.registry import AnyWorld
+from keisei.worlds.social import SocialRewards
 from keisei.worlds.stack import assign, clone
 from keisei.worlds.world import World
 
@@ -67,6 +68,7 @@ class Environment:
         self.losses: dict[int, float] = {}
         self.learned: dict[int, dict[str, float]] = {}  # by agent; measured in its newest training
         self.episodes = Episodes(len(agents), world.copies)
+        self.social = SocialRewards(config.social, len(agents), world.copies)
         self.failed_trainings = 0
         self._ready: dict[int, dict[str, Any]] = {}  # by agent: trained, but not yet taken over
         self.on_turn: Callable[[], None] | None = None  # for a viewer
@@ -139,11 +141,13 @@ class Environment:
         dones: npt.NDArray[np.bool_],
         truncated: npt.NDArray[np.bool_],
     ) -> None:
-        turn = zip(self.agents, states, actions, rewards, dones, truncated, strict=True)
+        felt = self.social.felt(rewards)
+        turn = zip(self.agents, states, actions, felt, dones, truncated, strict=True)
         for agent, *what in turn:
             agent.add_memory(*what)
         self.returns += rewards.mean(axis=1, dtype=np.float64)
         self.episodes.add(rewards, self.world.over, self.world.timed_out())
+        self.social.end(self.world.over)
         if self.on_turn:
             self.on_turn()
         if truncated.any():
@@ -186,6 +190,7 @@ class Environment:
         self.world.reset()
         self.returns[:] = 0
         self.episodes.begin()
+        self.social.begin()
         for _ in range(self.world.max_turns):
             self.next_turn()
         for agent in self.agents:

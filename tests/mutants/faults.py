@@ -111,8 +111,8 @@ FAULTS = [
     Fault(
         "rewards are swapped between agents",
         ENVIRONMENT,
-        "self.agents, states, actions, rewards, dones, truncated, strict=True",
-        "self.agents, states, actions, rewards[::-1], dones, truncated, strict=True",
+        "self.agents, states, actions, felt, dones, truncated, strict=True",
+        "self.agents, states, actions, felt[::-1], dones, truncated, strict=True",
         "worlds/test_independence.py",
     ),
     # -- core ----------------------------------------------------------------------------------
