@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
+import random
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from keisei.errors import KeiseiError
 from keisei.models import SHIPPED, SHIPPED_PATH
-from keisei.search import Limit, Score, Thinker
+from keisei.search import Limit, RankedMove, Score, Thinker
 from keisei.shogi import IllegalActionError, Outcome, ShogiGame
 from keisei.shogi.actions import Side, other_side
 from keisei.shogi.records import GameRecord, record_bytes
@@ -33,6 +34,10 @@ FORGET_AFTER = 3600.0  # seconds without a request
 AGENT = "Keisei"
 THINK_SECONDS = 15.0  # for one move, at most
 HINT_NODES = 100  # at least
+# In the opening, moves that are nearly as good as the best one are drawn by chance.
+OPENING = 16  # moves of both sides
+AS_GOOD = 0.04  # of a value from -1 to 1: two percent of a chance to win
+AS_LIKELY = 0.4  # of the likeliest move's probability, where nothing is searched
 HINT_SECONDS = 3.0
 # Trees are kept from move to move. A node takes about 10 kB, so one game's tree takes up to 100 MB,
 # and all trees about 400 MB: beyond that, the games that have been idle longest lose theirs.
@@ -68,6 +73,11 @@ class _Game:
         return first if move % 2 == 0 else other_side(first)
 
     @property
+    def varies(self) -> bool:
+        """Is it the opening, in which no two games should be the same?"""
+        return self.settings.start == "startpos" and len(self.moves) < OPENING
+
+    @property
     def your_turn(self) -> bool:
         return self.turn == self.settings.side and self.result is None
 
@@ -88,6 +98,7 @@ class Table:
         self._runs, self._networks, self._kept = runs, networks, kept
         self._closing = closing
         self._games: dict[str, _Game] = {}
+        self._random = random.Random()
         self._lock = threading.Lock()
 
     # -- players ---------------------------------------------------------------------------------
@@ -216,14 +227,26 @@ class Table:
         """The agent's move, by search or (with 0 nodes) by the policy alone."""
         if not game.settings.nodes:
             opinion = _look(game)
-            return opinion.top[0].move, opinion.score
+            least = opinion.top[0].probability * AS_LIKELY
+            likely = [one for one in opinion.top if one.probability >= least]
+            return self._vary(game, likely).move, opinion.score
 
         def stop() -> bool:
             return self._closing() or game.unwanted.is_set()
 
         report = game.thinker.think(game.board(), Limit(game.settings.nodes, seconds, stop))
         self._bound_trees()
-        return report.move, report.score
+        ranked = game.thinker.ranked_moves(TOP) if game.varies else []
+        good = [
+            one for one in ranked if one.score and one.score.value >= report.score.value - AS_GOOD
+        ]
+        return self._vary(game, good).move if good else report.move, report.score
+
+    def _vary(self, game: _Game, moves: Sequence[RankedMove]) -> RankedMove:
+        """One of these moves: in the opening by chance, later the first."""
+        if not game.varies:
+            return moves[0]
+        return self._random.choice(moves)
 
     def _bound_trees(self) -> None:
         """Drop the trees of the games that have been idle longest, until the rest fit in memory."""

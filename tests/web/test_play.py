@@ -68,6 +68,19 @@ def test_a_game_goes_back_and_forth(client, nodes):
     assert client.get(f"/api/play/{game['id']}").json() == game
 
 
+@pytest.mark.parametrize("nodes", [0, 50])
+def test_games_differ_from_each_other_in_the_opening(client, nodes):
+    def opening():
+        game = begin(client, player="shipped", nodes=nodes)
+        for move in ("7g7f", "2g2f", "6i7h", "5i6h", "1g1f"):
+            if move in game["legal"]:
+                do(client, game, "move", {"move": move})
+                game = do(client, game, "reply")
+        return tuple(move["usi"] for move in game["moves"])
+
+    assert len({opening() for _ in range(4)}) >= 3
+
+
 def test_the_agent_moves_first_when_the_human_is_white(client):
     game = begin(client, side="white")
     assert not game["your_turn"]

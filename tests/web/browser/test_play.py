@@ -44,6 +44,17 @@ def test_who_has_trained_nothing_plays_against_the_shipped_network(open_page, se
     my_turn(page, 2)
 
 
+def test_any_time_of_a_runs_life_is_an_opponent(open_page, address):
+    page = open_page(f"{address}/#/play?run=first")
+    expect(page.get_by_role("combobox", name="Opponent")).to_have_value("run/first")
+    age = page.get_by_role("slider", name="Trained for")
+    expect(age).to_have_attribute("aria-valuetext", "1,024 steps")
+    age.fill("0")
+    expect(age).to_have_attribute("aria-valuetext", "512 steps")
+    start(page)
+    expect(page.get_by_role("heading", name="Game against first, step 512")).to_be_attached()
+
+
 def test_a_first_move_on_the_board_begins_the_game(open_page, serve, tmp_path):
     page = open_page(f"{serve(tmp_path)}/#/play")
     square(page, "7g").click()

@@ -1,13 +1,23 @@
 /** Before a game: against whom, from which side and position, and how strong. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { ApiError, type Info, type NewGame, path, type PlayedGame, type PlayerList, type PlayerRow, type PositionAnswer, post, type Side } from "../api";
 import { Board } from "../board/board";
-import { short } from "../format";
+import { count, short } from "../format";
 import { useFetch } from "../loading";
 import { go, link } from "../router";
 import { Button, Choice, sentence, Waiting } from "../ui/parts";
 
-const NODES = [0, 16, 50, 100, 200, 400, 800, 1600, 3200];
+const LEVELS: [number, string][] = [
+  [0, "First week"],
+  [16, "First month"],
+  [50, "First season"],
+  [100, "First year"],
+  [200, "Club evening"],
+  [400, "Club champion"],
+  [800, "Town champion"],
+  [1600, "Long think"],
+  [3200, "Longest think"],
+];
 const SFEN = "sfen";
 const START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1";
 
@@ -41,8 +51,10 @@ interface SetupProps {
 
 function Setup({ players, info, query }: SetupProps) {
   const run = query.get("run");
-  const first = players.find(({ id }) => run && id.startsWith(`run/${run}/`)) ?? players[0]!;
-  const [player, setPlayer] = useState(first.id);
+  const opponents = useMemo(() => opponentsOf(players), [players]);
+  const [opponent, setOpponent] = useState(opponents.find(({ name }) => name === run) ?? opponents[0]!);
+  const [age, setAge] = useState(opponent.players.length - 1);
+  const player = opponent.players[age]!.id;
   const [side, setSide] = useState<Side | "random">("black");
   const [strength, setStrength] = useState(3);
   const [start, setStart] = useState(query.has("start") ? SFEN : "startpos");
@@ -58,7 +70,7 @@ function Setup({ players, info, query }: SetupProps) {
       const game = await post<PlayedGame>("play", {
         player,
         side: side === "random" ? (Math.random() < 0.5 ? "black" : "white") : side,
-        nodes: NODES[strength],
+        nodes: LEVELS[strength]![0],
         start: start === SFEN ? sfen.trim() : start,
         clock: CLOCKS[clock],
       } satisfies NewGame);
@@ -86,15 +98,36 @@ function Setup({ players, info, query }: SetupProps) {
         </p>
         <label>
           <span>Opponent</span>
-          <select value={player} onChange={(event) => setPlayer(event.currentTarget.value)}>
-            {players.map(({ id, label, steps }) => (
+          <select
+            value={opponent.id}
+            onChange={(event) => {
+              const next = opponents.find(({ id }) => id === event.currentTarget.value)!;
+              setOpponent(next);
+              setAge(next.players.length - 1);
+            }}
+          >
+            {opponents.map(({ id, name }) => (
               <option key={id} value={id}>
-                {label}
-                {steps && !label.includes("step") ? ` · ${short(steps)} steps` : ""}
+                {name}
               </option>
             ))}
           </select>
         </label>
+        {opponent.players.length > 1 && (
+          <label>
+            <span>
+              Trained for <span class="muted">{short(opponent.players[age]!.steps)} steps</span>
+            </span>
+            <input
+              type="range"
+              min={0}
+              max={opponent.players.length - 1}
+              value={age}
+              aria-valuetext={`${count(opponent.players[age]!.steps)} steps`}
+              onInput={(event) => setAge(Number(event.currentTarget.value))}
+            />
+          </label>
+        )}
         <Choice
           label="You play"
           value={side}
@@ -103,14 +136,14 @@ function Setup({ players, info, query }: SetupProps) {
         />
         <label>
           <span>
-            Strength <span class="muted">{strengthText(NODES[strength]!)}</span>
+            Strength <span class="muted">{strengthText(LEVELS[strength]!)}</span>
           </span>
           <input
             type="range"
             min={0}
-            max={NODES.length - 1}
+            max={LEVELS.length - 1}
             value={strength}
-            aria-valuetext={strengthText(NODES[strength]!)}
+            aria-valuetext={strengthText(LEVELS[strength]!)}
             onInput={(event) => setStrength(Number(event.currentTarget.value))}
           />
         </label>
@@ -154,8 +187,28 @@ function Setup({ players, info, query }: SetupProps) {
   );
 }
 
-function strengthText(nodes: number): string {
-  return nodes === 0 ? "instinct, no search" : `${nodes} positions a move`;
+function strengthText([nodes, name]: [number, string]): string {
+  return `${name}: ${nodes === 0 ? "instinct, no search" : `${nodes} positions a move`}`;
+}
+
+interface Opponent {
+  id: string;
+  name: string;
+  /** The same network at different times of its training, the youngest one first. */
+  players: PlayerRow[];
+}
+
+/** The shipped network, and each run with its whole life. */
+function opponentsOf(players: PlayerRow[]): Opponent[] {
+  const found = new Map<string, Opponent>();
+  for (const player of players) {
+    const [, name = ""] = /^run\/(.*)\/[^/]*$/.exec(player.id) ?? [];
+    const id = name ? `run/${name}` : player.id;
+    const opponent = found.get(id) ?? { id, name: name || player.label, players: [] };
+    opponent.players.unshift(player);
+    found.set(id, opponent);
+  }
+  return [...found.values()];
 }
 
 interface PreviewProps {
