@@ -79,3 +79,12 @@ def client(trained_runs):
     """A client of a server that shows the trained runs."""
     with serving(trained_runs) as one:
         yield one
+
+
+def rows_of(client):
+    """The list by name, once all was read: on a busy machine, one look has no time for all."""
+    for _ in range(50):
+        rows = client.get("/api/runs").json()["runs"]
+        if all(row["updated"] or row["error"] for row in rows):
+            break
+    return {row["name"]: row for row in rows}

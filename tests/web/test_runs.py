@@ -9,11 +9,11 @@ import pytest
 from keisei.runs.metrics import MetricsStore
 from keisei.runs.run import Run, is_training
 from keisei.web.runs import RunsFolder
-from tests.web.conftest import serving
+from tests.web.conftest import rows_of, serving
 
 
 def row(client, name):
-    return next(one for one in client.get("/api/runs").json()["runs"] if one["name"] == name)
+    return rows_of(client)[name]
 
 
 def test_a_finished_run_shows_its_numbers(client):
@@ -92,7 +92,7 @@ def test_broken_runs_show_their_errors_and_hide_nobody(runs):
         store.set_meta("schema", "99")
     (runs / "somebodys_notes").mkdir()  # no run at all
     with serving(runs) as client:
-        rows = {one["name"]: one for one in client.get("/api/runs").json()["runs"]}
+        rows = rows_of(client)
         assert rows["first"]["state"] == rows["hunt"]["state"] == "finished"
         expected = {
             "no_config": "config.yaml is missing",

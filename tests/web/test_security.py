@@ -13,7 +13,7 @@ from keisei.web import security
 from keisei.web.app import create_app
 from keisei.web.security import COOKIE, MAX_BODY, Access, is_loopback
 from tests.training.test_checkpoint import Harmful
-from tests.web.conftest import serving
+from tests.web.conftest import rows_of, serving
 from tests.web.test_play import PLAYER
 
 TOKEN = "the-right-token"
@@ -268,7 +268,7 @@ def test_links_out_of_the_folder_are_not_followed(runs, tmp_path):
     (runs / "half").mkdir()
     (runs / "half" / "config.yaml").symlink_to(outside / "config.yaml")
     with serving(runs) as client:
-        rows = {one["name"]: one for one in client.get("/api/runs").json()["runs"]}
+        rows = rows_of(client)
         for name in ("link", "half"):
             assert rows[name]["state"] == "broken"
             assert "leads out of" in rows[name]["error"]
