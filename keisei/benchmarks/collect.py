@@ -254,8 +254,9 @@ def contenders_of(
     if preset == "tiny" and isinstance(agent, PPOAgent) and not more:
         in_turn = ParallelManager(settings(preset, 2, "sync", 32, games=games), agent)
         running.enter_context(in_turn)
-        four = settings(preset, 4, length=8, games=games)
-        contenders["one_process"] = in_one_process(four, agent, seconds)
+        four = settings(preset, 4, games=games)
+        short = settings(preset, 4, length=8, games=games)  # to look at the clock more often
+        contenders["one_process"] = in_one_process(short, agent, seconds)
         contenders["collect_4"] = collecting(four, agent, seconds)
         contenders["single_game"] = single_game(agent, False, seconds)
         contenders["train_2"] = training(agent, in_turn, seconds)
