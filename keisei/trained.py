@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -53,8 +54,7 @@ def load_trained(path: Path, limit: int | None = None) -> TrainedNetwork:
         processes = int(parallel["num_workers"]) if parallel["enabled"] else 1
         progress = state["progress"]
         steps, seconds = int(progress["steps"]), float(progress["seconds"])
-        points = state.get("curve", {})
-        curve = Curve(**{name: tuple(map(float, points[name])) for name in points})
+        curve = _curve(state.get("curve", {}))
     return TrainedNetwork(
         partial(evaluate, network), path, steps, seconds * processes / 3600, curve
     )
@@ -63,9 +63,13 @@ def load_trained(path: Path, limit: int | None = None) -> TrainedNetwork:
 def _load_onnx(path: Path, limit: int | None) -> TrainedNetwork:
     with understanding(f"{path} has no network that this Keisei can use"):
         policy, facts = read_onnx(path, limit)
-        curve = Curve(**{name: tuple(map(float, facts["curve"][name])) for name in facts["curve"]})
+        curve = _curve(facts["curve"])
         steps, hours = int(facts["steps"]), float(facts["cpu_hours"])
     return TrainedNetwork(policy, path, steps, hours, curve)
+
+
+def _curve(points: dict[str, Any]) -> Curve:
+    return Curve(**{name: tuple(map(float, numbers)) for name, numbers in points.items()})
 
 
 def _network(config: ModelConfig, weights: dict[str, torch.Tensor]) -> ActorCriticResTower:

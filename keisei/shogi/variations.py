@@ -56,7 +56,7 @@ class GameTree:
         by_node, moves = self._by_node(), []
         while node in by_node:
             moves.append(by_node[node].move)
-            if by_node[node].parent >= node:  # they only ever grow: anything else is no tree
+            if by_node[node].parent >= node:  # they only ever grow: anything else is not a tree
                 raise RecordError(f"the variations of this game are broken at node {node}")
             node = by_node[node].parent
         if not 0 <= node <= len(self.record.moves):

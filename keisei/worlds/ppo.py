@@ -95,10 +95,8 @@ class PPO(Algorithm):
             size = max(size // flat["action"].shape[1], 1)
         else:
             are_steps = data["action"] != NO_ACTION
-            if not are_steps.any():
-                are_steps[:] = (
-                    True  # the agent was never there: turns from which nothing is learned
-                )
+            if not are_steps.any():  # the agent was never there: nothing is learned from these
+                are_steps[:] = True
             flat = {name: array[are_steps] for name, array in data.items()}
         count = len(flat["action"])
         passes = [rng.permutation(count) for _ in range(-(-steps * size // count))]

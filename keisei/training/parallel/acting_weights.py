@@ -35,6 +35,11 @@ class ActingWeights:
         """Is the learner so far ahead that workers should get its weights?"""
         return self._agent.version - self.version >= self.interval
 
+    @property
+    def adapts(self) -> bool:
+        """May the interval change?"""
+        return self._least != self._most
+
     def adapt(self, cost: float) -> None:
         """Be handed over less often if that takes too much of the time, else more often."""
         if cost > _MOST_COST:

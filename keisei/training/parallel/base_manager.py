@@ -127,8 +127,9 @@ class BaseManager(ABC):
             with self._trace.span("publish weights"):
                 self._publish()
             self._synchronized = time.monotonic()
-            took = (self._synchronized - start) / (self._synchronized - before)
-            self._acting.adapt(took + self._loading())
+            if self._acting.adapts:  # else statistics, which Ray must ask for, would be for nothing
+                took = (self._synchronized - start) / (self._synchronized - before)
+                self._acting.adapt(took + self._loading())
 
     def _loading(self) -> float:
         """The share of their time that workers take to load weights."""

@@ -255,10 +255,12 @@ class Supervisor:
     def _give_work(self) -> None:
         """Give a slot to each idle worker that should play, as far as there are cores for them."""
         wanted = self._to_begin()
-        at_once = self.free_cores or self.num_workers
+        free = self.free_cores
+        playing = sum(bool(line.slots) for line in self.communicator.workers)
+        room = self.capacity if free is None else free - playing
         # Those that have played least go first: else the others' games would never go on.
         for line in sorted(self.communicator.workers, key=lambda line: line.rollouts):
-            if sum(bool(one.slots) for one in self.communicator.workers) >= at_once:
+            if room <= 0:
                 return  # those in work will be back soon
             if not line.is_idle or line.index not in wanted:
                 continue
@@ -268,6 +270,7 @@ class Supervisor:
             if slot is None:
                 return  # the learner is behind: workers wait for it
             line.slots.append(slot)
+            room -= 1
             version = self.synchronizer.version
             weights = self._packed if line.version != version else None
             line.version = version

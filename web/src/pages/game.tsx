@@ -9,8 +9,7 @@ import { useFetch } from "../loading";
 import { go, link, replace } from "../router";
 import { MoveList } from "../ui/moves";
 import { Button, sentence, Waiting } from "../ui/parts";
-import { ReplayControls, useReplayKeys } from "../ui/replay";
-import { CopyLink } from "../ui/share";
+import { GameTools, ReplayControls, useReplayKeys } from "../ui/replay";
 import { resultOf } from "./games";
 
 interface Props {
@@ -88,21 +87,7 @@ function Replay({ run, game, start }: { run: string; game: GameDetail; start: nu
           <ValueGraph values={game.values} ply={ply} onChoose={show} />
         </div>
         <MoveList moves={game.moves} ply={ply} onChoose={show} />
-        <div class="tools">
-          <Button kind="quiet" icon="flip" onClick={flip}>
-            Flip
-          </Button>
-          <CopyLink address={link(["position"], { sfen: position.sfen })} />
-          <a class="button quiet" href={link(["play"], { start: position.sfen })}>
-            Play from here
-          </a>
-          <a class="button plain" href={record("kif")} download>
-            KIF
-          </a>
-          <a class="button plain" href={record("csa")} download>
-            CSA
-          </a>
-        </div>
+        <GameTools sfen={position.sfen} record={record} onFlip={flip} />
       </aside>
     </div>
   );

@@ -9,8 +9,7 @@ import { useFetch } from "../loading";
 import { link, replace } from "../router";
 import { MoveList } from "../ui/moves";
 import { Button, sentence, Waiting } from "../ui/parts";
-import { ReplayControls, useReplayKeys } from "../ui/replay";
-import { CopyLink } from "../ui/share";
+import { GameTools, ReplayControls, useReplayKeys } from "../ui/replay";
 import { GameTree } from "./game_tree";
 import { resultOf } from "./games";
 import { retryArrows, RetryPanel, useRetry } from "./retry";
@@ -129,21 +128,7 @@ function Reviewing({ game, start, onChange }: Props) {
               {sentence(problem)}
             </p>
           )}
-          <div class="tools">
-            <Button kind="quiet" icon="flip" onClick={flip}>
-              Flip
-            </Button>
-            <CopyLink address={link(["position"], { sfen: position.sfen })} />
-            <a class="button quiet" href={link(["play"], { start: position.sfen })}>
-              Play from here
-            </a>
-            <a class="button plain" href={record("kif")} download>
-              KIF
-            </a>
-            <a class="button plain" href={record("csa")} download>
-              CSA
-            </a>
-          </div>
+          <GameTools sfen={position.sfen} record={record} onFlip={flip} />
         </aside>
       </div>
     </>

@@ -1,6 +1,8 @@
 /** Stepping through the moves of a game: buttons, a slider and keys. */
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
+import { link } from "../router";
 import { Button } from "./parts";
+import { CopyLink } from "./share";
 
 interface Props {
   ply: number;
@@ -69,4 +71,31 @@ export function useReplayKeys({ ply, last, onShow }: Props, flip: () => void) {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, [ply, last]);
+}
+
+interface ToolsProps {
+  sfen: string;
+  record: (format: string) => string; // the address of the game's record
+  onFlip: () => void;
+}
+
+/** What can be done with the position that is shown, and with the game. */
+export function GameTools({ sfen, record, onFlip }: ToolsProps) {
+  return (
+    <div class="tools">
+      <Button kind="quiet" icon="flip" onClick={onFlip}>
+        Flip
+      </Button>
+      <CopyLink address={link(["position"], { sfen })} />
+      <a class="button quiet" href={link(["play"], { start: sfen })}>
+        Play from here
+      </a>
+      <a class="button plain" href={record("kif")} download>
+        KIF
+      </a>
+      <a class="button plain" href={record("csa")} download>
+        CSA
+      </a>
+    </div>
+  );
 }
