@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from keisei.config_schema import ModelConfig
-from keisei.shogi import features
+from keisei.shogi import PLANE_SETS, features
 from keisei.shogi.actions import (
     DROP_PIECE,
     FROM_SQUARE,
@@ -151,7 +151,7 @@ class ValueHead(nn.Module):
 
 
 class ActorCriticResTower(nn.Module):
-    """Planes [B, 46, 9, 9] to what the policy head needs, and to values [B] of the mover.
+    """Planes [B, 46 or 54, 9, 9] to what the policy head needs, and to values [B] of the mover.
 
     `planes` makes its input, and `scores` turns what the policy head needs into scores of given
     actions, such as all legal ones.
@@ -164,10 +164,16 @@ class ActorCriticResTower(nn.Module):
     """
 
     def __init__(
-        self, depth: int, width: int, se_ratio: float = 0.0, policy_head: PolicyHead = "from_to"
+        self,
+        depth: int,
+        width: int,
+        se_ratio: float = 0.0,
+        policy_head: PolicyHead = "from_to",
+        planes: str = "core46",
     ) -> None:
         super().__init__()
-        self.stem = nn.Conv2d(features.NUM_PLANES, width, 3, padding=1)
+        self.plane_set = PLANE_SETS[planes]
+        self.stem = nn.Conv2d(self.plane_set.count, width, 3, padding=1)
         self.tower = nn.Sequential(*(ResidualBlock(width, se_ratio) for _ in range(depth)))
         self.policy = FromToHead(width) if policy_head == "from_to" else FlatHead(width)
         self.value = ValueHead(width)
@@ -177,7 +183,7 @@ class ActorCriticResTower(nn.Module):
     def planes(self, observations: features.Observations) -> Tensor:
         """The network's input, on its device, from compact observations [B, 100]."""
         weight = self.stem.weight
-        return torch.from_numpy(features.planes(observations)).to(weight.device, weight.dtype)
+        return torch.from_numpy(self.plane_set.make(observations)).to(weight.device, weight.dtype)
 
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         x = F.relu(self.stem(planes.contiguous(memory_format=torch.channels_last)))
@@ -197,4 +203,5 @@ def build_network(config: ModelConfig) -> ActorCriticResTower:
         preset.width if config.width is None else config.width,
         preset.se_ratio if config.se_ratio is None else config.se_ratio,
         config.policy_head,
+        config.planes,
     )

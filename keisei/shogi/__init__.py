@@ -1,7 +1,9 @@
 """Shogi for learners: one game, many games at once, action numbers, planes and records."""
 
 from keisei.shogi.actions import NUM_ACTIONS, IllegalActionError, PolicyOutputMapper
+from keisei.shogi.attacks import attack_planes
 from keisei.shogi.features import NUM_PLANES, OBSERVATION_BYTES, planes
+from keisei.shogi.plane_sets import PLANE_SETS
 from keisei.shogi.positions import Positions
 from keisei.shogi.rules import HANDICAPS, InvalidSfenError, Outcome
 from keisei.shogi.shogi_game import ShogiGame
@@ -12,6 +14,7 @@ __all__ = [
     "NUM_ACTIONS",
     "NUM_PLANES",
     "OBSERVATION_BYTES",
+    "PLANE_SETS",
     "FinishedGame",
     "IllegalActionError",
     "InvalidSfenError",
@@ -20,5 +23,6 @@ __all__ = [
     "Positions",
     "ShogiGame",
     "VectorShogi",
+    "attack_planes",
     "planes",
 ]

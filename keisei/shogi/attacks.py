@@ -1,0 +1,128 @@
+"""Which squares are attacked, how often, and by what: what `attack54` adds to `core46`.
+
+A small network cannot follow a rook across the board, and so cannot see that a piece hangs. These
+planes say it. They are the rules' alone: what could move to a square if it held an enemy.
+
+| planes | meaning                                                                      |
+|--------|------------------------------------------------------------------------------|
+| 0, 1   | 1 where the mover's pieces attack; 1 where at least two of them do           |
+| 2      | how many do, divided by 4                                                    |
+| 3      | the least valuable of them: 1 for a pawn, falling to 0 for the king, or none |
+| 4 .. 7 | the same of the opponent                                                     |
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from keisei.shogi.actions import SQUARES
+from keisei.shogi.features import OTHER, Observations
+
+NUM_ATTACK_PLANES = 8
+
+Bytes = npt.NDArray[np.uint8]
+
+_DIRECTIONS = [(df, dr) for df in (-1, 0, 1) for dr in (-1, 0, 1) if df or dr]
+_OUTSIDE = SQUARES  # a square that is always empty
+
+# The pieces' numbers in observations, and all of them by worth.
+_P, _L, _N, _S, _B, _R, _G, _K, _TOKIN, _L2, _N2, _S2, _HORSE, _DRAGON = range(1, 15)
+_BY_WORTH = (_P, _L, _N, _S, _G, _TOKIN, _L2, _N2, _S2, _B, _R, _HORSE, _DRAGON, _K)
+_THEIRS = 128  # added to a piece's rank by worth (from 1) when it is the opponent's
+
+_RANK = np.zeros(32, dtype=np.uint8)
+for _rank, _piece in enumerate(_BY_WORTH, start=1):
+    _RANK[_piece], _RANK[_piece + OTHER] = _rank, _rank + _THEIRS
+_KNIGHT = _RANK[_N]
+
+
+def _squares(df: int, dr: int) -> list[int]:
+    """For each square, the one that lies so many files and ranks away."""
+    found = []
+    for square in range(SQUARES):
+        file, rank = square // 9 + df, square % 9 + dr
+        found.append(9 * file + rank if 0 <= file < 9 and 0 <= rank < 9 else _OUTSIDE)
+    return found
+
+
+def _goes(piece: int, df: int, dr: int, far: bool) -> bool:
+    """Does a piece of the mover's go in this direction: one square, or farther?"""
+    straight, ahead = df == 0 or dr == 0, dr == -1
+    if piece in (_P, _L):
+        return ahead and straight and not (far and piece == _P)
+    if piece in (_B, _HORSE):
+        return not straight or (piece == _HORSE and not far)
+    if piece in (_R, _DRAGON):
+        return straight or (piece == _DRAGON and not far)
+    if far or piece == _N:
+        return False
+    if piece == _S:
+        return ahead or not straight
+    return piece == _K or straight or ahead  # a king, or else a gold
+
+
+def _attackers() -> Bytes:
+    """[direction, farther away, rank]: the rank again if such a piece there attacks, else 0."""
+    table = np.zeros((len(_DIRECTIONS), 2, 256), dtype=np.uint8)
+    for direction, (df, dr) in enumerate(_DIRECTIONS):
+        for piece in _BY_WORTH:
+            for far in (False, True):
+                if _goes(piece, -df, -dr, far):  # the way back, from the piece to the square
+                    table[direction, int(far), _RANK[piece]] = _RANK[piece]
+                if _goes(piece, df, dr, far):
+                    table[direction, int(far), _RANK[piece + OTHER]] = _RANK[piece + OTHER]
+    return table
+
+
+_RAYS = np.array([[_squares(k * df, k * dr) for df, dr in _DIRECTIONS] for k in range(1, 9)])
+_KNIGHTS = np.array([_squares(df, dr) for dr in (2, -2) for df in (-1, 1)])  # own ones are behind
+_ATTACKERS = _attackers().reshape(-1)
+_TABLE_OF = (np.arange(len(_DIRECTIONS), dtype=np.int16) * 512)[:, None, None]
+_WORTH = np.zeros(256, dtype=np.float32)  # of the rank of the least attacker, counted from 0
+_WORTH[: len(_BY_WORTH)] = np.linspace(1, 0, len(_BY_WORTH))
+
+
+def attack_planes(observations: Observations) -> npt.NDArray[np.float32]:
+    """The planes [N, 8, 9, 9] of compact observations [N, 100].
+
+    >>> from keisei.shogi import ShogiGame
+    >>> planes = attack_planes(ShogiGame().observation()[None])
+    >>> int(planes[0, 0].sum()), int(planes[0, 4].sum())  # squares that each side attacks
+    (30, 30)
+    """
+    count = len(observations)
+    # Squares first, positions last: everything runs over whole rows of positions.
+    board = np.zeros((SQUARES + 1, count), dtype=np.uint8)
+    board[:SQUARES] = _RANK[observations[:, :SQUARES]].T
+    seen = np.empty((len(_DIRECTIONS) + len(_KNIGHTS), SQUARES, count), dtype=np.uint8)
+    rays, knights = np.split(seen, [len(_DIRECTIONS)])
+    rays[:] = _first_attackers(board)
+    knights[:] = board[_KNIGHTS]
+    knights[:2] *= knights[:2] == _KNIGHT
+    knights[2:] *= knights[2:] == _KNIGHT + _THEIRS
+    seen -= 1  # the mover's are 0 to 13 now, the opponent's 128 to 141, and nobody is 255
+    sides = []
+    for ours in (seen, seen ^ _THEIRS):
+        attackers = (ours < len(_BY_WORTH)).sum(0, dtype=np.uint8)
+        sides += [attackers, ours.min(0)]
+    flat = np.stack(sides).transpose(2, 0, 1)  # [N, 4, 81]
+    planes = np.empty((count, NUM_ATTACK_PLANES, SQUARES), dtype=np.float32)
+    attackers = flat[:, ::2]
+    planes[:, ::4] = attackers > 0
+    planes[:, 1::4] = attackers > 1
+    planes[:, 2::4] = attackers * np.float32(0.25)
+    planes[:, 3::4] = _WORTH[flat[:, 1::2]]
+    return planes.reshape(count, NUM_ATTACK_PLANES, 9, 9)
+
+
+def _first_attackers(board: Bytes) -> Bytes:
+    """[8, 81, N]: the first piece in each direction of each square, if it attacks the square."""
+    first = board[_RAYS[0]]
+    adjacent = first != 0
+    for squares in _RAYS[1:]:
+        unblocked = np.negative((first == 0).view(np.uint8))  # 255 where nothing was met yet
+        first |= board[squares] & unblocked
+    table = _TABLE_OF + np.where(adjacent, 0, 256).astype(np.int16)
+    found: Bytes = _ATTACKERS[table + first]
+    return found

@@ -1,0 +1,28 @@
+"""The sets of planes that a network can be given, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from keisei.shogi.attacks import NUM_ATTACK_PLANES, attack_planes
+from keisei.shogi.features import NUM_PLANES, Observations, Planes, planes
+
+
+class PlaneSet(NamedTuple):
+    """How many planes there are, and how they are made from compact observations [N, 100]."""
+
+    count: int
+    make: Callable[[Observations], Planes]
+
+
+def _with_attacks(observations: Observations) -> Planes:
+    return np.concatenate([planes(observations), attack_planes(observations)], axis=1)
+
+
+PLANE_SETS = {
+    "core46": PlaneSet(NUM_PLANES, planes),
+    "attack54": PlaneSet(NUM_PLANES + NUM_ATTACK_PLANES, _with_attacks),
+}
