@@ -1,7 +1,8 @@
 """Networks as ONNX files, for programs without Keisei or PyTorch.
 
-The input is `planes` [N, 46, 9, 9]; the outputs are `scores` [N, 13527] of all actions and `values`
-[N]. Facts about the network (steps, its curve) are in the file's metadata, as JSON.
+The input is `planes` [N, 46, 9, 9], or 54 of them with `model.planes: attack54`; the outputs are
+`scores` [N, 13527] of all actions and `values` [N]. Facts about the network (steps, its curve) are
+in the file's metadata, as JSON.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from keisei.core.neural_network import ActorCriticResTower, FlatHead
 from keisei.core.policy import Evaluation, Policy, segment_log_softmax
 from keisei.errors import KeiseiError
 from keisei.files import open_regular, replace_file
-from keisei.shogi import Positions, planes
+from keisei.shogi import PLANE_SETS, Positions
 from keisei.shogi.actions import SQUARES
 from keisei.shogi.features import OBSERVATION_BYTES
+from keisei.shogi.plane_sets import PlaneSet
 
 _FACTS = "keisei"  # the key of the metadata
 
@@ -80,11 +82,13 @@ def read_onnx(path: Path, limit: int | None = None) -> tuple[Policy, dict[str, A
         data = file.read()
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     facts = json.loads(session.get_modelmeta().custom_metadata_map[_FACTS])
-    return partial(_evaluate, session), facts
+    number = session.get_inputs()[0].shape[1]
+    planes = next(known for known in PLANE_SETS.values() if known.number == number)
+    return partial(_evaluate, session, planes), facts
 
 
-def _evaluate(session: Any, positions: Positions) -> Evaluation:
-    seen = {"planes": planes(positions.observations)}
+def _evaluate(session: Any, planes: PlaneSet, positions: Positions) -> Evaluation:
+    seen = {"planes": planes.make(positions.observations)}
     scores, values = session.run(["scores", "values"], seen)
     legal = scores[positions.rows(), positions.legal]
     return Evaluation(segment_log_softmax(legal, positions.offsets), values)

@@ -25,7 +25,7 @@ from keisei.errors import KeiseiError
 from keisei.processes.machine import cores, keep_freed_memory
 from keisei.processes.other_load import OtherLoad
 from keisei.processes.shared_memory import layout_bytes
-from keisei.shogi.features import NUM_PLANES
+from keisei.shogi.features import OBSERVATION_BYTES
 from keisei.training.parallel import ParallelManager
 from keisei.training.parallel.slots import slot_layout, slots_needed
 
@@ -122,7 +122,7 @@ def unique_bytes(pid: int) -> int:
 def network_alone(case: Case, seconds: float) -> Contender:
     """Positions/s of the case's network in batches of its games, on one thread of this process."""
     network = build_network(case.settings.model)
-    planes = torch.rand(case.games, NUM_PLANES, 9, 9)
+    planes = network.planes(np.zeros((case.games, OBSERVATION_BYTES), np.uint8))
     forward = traced(network, case.games)
 
     def run() -> int:

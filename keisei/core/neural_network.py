@@ -173,7 +173,7 @@ class ActorCriticResTower(nn.Module):
     ) -> None:
         super().__init__()
         self.plane_set = PLANE_SETS[planes]
-        self.stem = nn.Conv2d(self.plane_set.count, width, 3, padding=1)
+        self.stem = nn.Conv2d(self.plane_set.number, width, 3, padding=1)
         self.tower = nn.Sequential(*(ResidualBlock(width, se_ratio) for _ in range(depth)))
         self.policy = FromToHead(width) if policy_head == "from_to" else FlatHead(width)
         self.value = ValueHead(width)

@@ -14,7 +14,7 @@ from keisei.shogi.features import NUM_PLANES, Observations, Planes, planes
 class PlaneSet(NamedTuple):
     """How many planes there are, and how they are made from compact observations [N, 100]."""
 
-    count: int
+    number: int
     make: Callable[[Observations], Planes]
 
 

@@ -21,6 +21,7 @@ from keisei.shogi.actions import (
     read_usi,
 )
 from keisei.shogi.notation import MoveName, move_name
+from keisei.shogi.plane_sets import PLANE_SETS
 from keisei.shogi.rules import (
     DEFAULT_MOVE_LIMIT,
     HANDICAPS,
@@ -176,9 +177,14 @@ class ShogiGame:
         seen[features.MOVE_COUNT :] = count % 256, count // 256
         return seen
 
-    def planes(self) -> features.Planes:
-        """The `core46` planes [46, 9, 9] of the position, from the mover's side."""
-        return features.planes(self.observation()[None]).reshape(features.NUM_PLANES, 9, 9)
+    def planes(self, name: str = "core46") -> features.Planes:
+        """The planes of the position, from the mover's side: [46, 9, 9], or another of the sets.
+
+        >>> ShogiGame().planes("attack54").shape
+        (54, 9, 9)
+        """
+        planes: features.Planes = PLANE_SETS[name].make(self.observation()[None])[0]
+        return planes
 
     def svg(self) -> str:
         """A picture of the board, the last move marked."""

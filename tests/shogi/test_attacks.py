@@ -8,7 +8,7 @@ from keisei.shogi.attacks import _BY_WORTH, _WORTH
 from keisei.shogi.features import SIDE
 from keisei.shogi.mirror import mirrored
 
-_PIECES = " P L N S B R G K +P +L +N +S +B +R".split(" ")
+_PIECES = ["", "P", "L", "N", "S", "B", "R", "G", "K", "+P", "+L", "+N", "+S", "+B", "+R"]
 
 
 def _middle_games(moves: int = 150) -> VectorShogi:
