@@ -102,10 +102,10 @@ class ModelConfig(Section):
         le=1,
         description="Squeeze-excitation ratio, 0 for none; by default the preset's.",
     )
-    planes: Literal["core46", "attack54"] = Field(
+    planes: Literal["core46", "attack60"] = Field(
         "core46",
         description="What the network sees: the position (core46), or also which squares are "
-        "attacked by what (attack54).",
+        "attacked by what (attack60).",
     )
     policy_head: Literal["from_to", "flat"] = Field(
         "from_to", description="from_to scores moves by their squares; flat is one linear layer."

@@ -1,6 +1,6 @@
 """Networks as ONNX files, for programs without Keisei or PyTorch.
 
-The input is `planes` [N, 46, 9, 9], or 54 of them with `model.planes: attack54`; the outputs are
+The input is `planes` [N, 46, 9, 9], or 60 of them with `model.planes: attack60`; the outputs are
 `scores` [N, 13527] of all actions and `values` [N]. Facts about the network (steps, its curve) are
 in the file's metadata, as JSON.
 """

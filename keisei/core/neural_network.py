@@ -151,7 +151,7 @@ class ValueHead(nn.Module):
 
 
 class ActorCriticResTower(nn.Module):
-    """Planes [B, 46 or 54, 9, 9] to what the policy head needs, and to values [B] of the mover.
+    """Planes [B, 46 or 60, 9, 9] to what the policy head needs, and to values [B] of the mover.
 
     `planes` makes its input, and `scores` turns what the policy head needs into scores of given
     actions, such as all legal ones.

@@ -1,4 +1,4 @@
-"""Which squares are attacked, how often, and by what: what `attack54` adds to `core46`.
+"""Which squares are attacked, how often, and by what: what `attack60` adds to `core46`.
 
 A small network cannot follow a rook across the board, and so cannot see that a piece hangs. These
 planes say it. They are the rules' alone: what could move to a square if it held an enemy.
@@ -9,6 +9,8 @@ planes say it. They are the rules' alone: what could move to a square if it held
 | 2      | how many do, divided by 4                                                    |
 | 3      | the least valuable of them: 1 for a pawn, falling to 0 for the king, or none |
 | 4 .. 7 | the same of the opponent                                                     |
+| 8 .. 10| 1 where a rook, a bishop or a knight of the mover's would give check         |
+| 11 .. 13 | the same of the opponent                                                   |
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import numpy.typing as npt
 from keisei.shogi.actions import SQUARES
 from keisei.shogi.features import OTHER, Observations
 
-NUM_ATTACK_PLANES = 8
+NUM_ATTACK_PLANES = 14
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -34,7 +36,7 @@ _THEIRS = 128  # added to a piece's rank by worth (from 1) when it is the oppone
 _RANK = np.zeros(32, dtype=np.uint8)
 for _rank, _piece in enumerate(_BY_WORTH, start=1):
     _RANK[_piece], _RANK[_piece + OTHER] = _rank, _rank + _THEIRS
-_KNIGHT = _RANK[_N]
+_KNIGHT, _KING = _RANK[_N], _RANK[_K]
 
 
 def _squares(df: int, dr: int) -> list[int]:
@@ -75,6 +77,7 @@ def _attackers() -> Bytes:
     return table
 
 
+_STRAIGHT = np.array([df == 0 or dr == 0 for df, dr in _DIRECTIONS])
 _RAYS = np.array([[_squares(k * df, k * dr) for df, dr in _DIRECTIONS] for k in range(1, 9)])
 _KNIGHTS = np.array([_squares(df, dr) for dr in (2, -2) for df in (-1, 1)])  # own ones are behind
 _ATTACKERS = _attackers().reshape(-1)
@@ -84,7 +87,7 @@ _WORTH[: len(_BY_WORTH)] = np.linspace(1, 0, len(_BY_WORTH))
 
 
 def attack_planes(observations: Observations) -> npt.NDArray[np.float32]:
-    """The planes [N, 8, 9, 9] of compact observations [N, 100].
+    """The planes [N, 14, 9, 9] of compact observations [N, 100].
 
     >>> from keisei.shogi import ShogiGame
     >>> planes = attack_planes(ShogiGame().observation()[None])
@@ -97,8 +100,10 @@ def attack_planes(observations: Observations) -> npt.NDArray[np.float32]:
     board[:SQUARES] = _RANK[observations[:, :SQUARES]].T
     seen = np.empty((len(_DIRECTIONS) + len(_KNIGHTS), SQUARES, count), dtype=np.uint8)
     rays, knights = np.split(seen, [len(_DIRECTIONS)])
-    rays[:] = _first_attackers(board)
+    first, adjacent = _first_pieces(board)
     knights[:] = board[_KNIGHTS]
+    checks = _checks(first, knights)
+    rays[:] = _ATTACKERS[_TABLE_OF + np.where(adjacent, 0, 256).astype(np.int16) + first]
     knights[:2] *= knights[:2] == _KNIGHT
     knights[2:] *= knights[2:] == _KNIGHT + _THEIRS
     seen -= 1  # the mover's are 0 to 13 now, the opponent's 128 to 141, and nobody is 255
@@ -106,23 +111,36 @@ def attack_planes(observations: Observations) -> npt.NDArray[np.float32]:
     for ours in (seen, seen ^ _THEIRS):
         attackers = (ours < len(_BY_WORTH)).sum(0, dtype=np.uint8)
         sides += [attackers, ours.min(0)]
-    flat = np.stack(sides).transpose(2, 0, 1)  # [N, 4, 81]
+    flat = np.stack(sides + checks).transpose(2, 0, 1)  # [N, 4 + 6, 81]
     planes = np.empty((count, NUM_ATTACK_PLANES, SQUARES), dtype=np.float32)
-    attackers = flat[:, ::2]
-    planes[:, ::4] = attackers > 0
-    planes[:, 1::4] = attackers > 1
-    planes[:, 2::4] = attackers * np.float32(0.25)
-    planes[:, 3::4] = _WORTH[flat[:, 1::2]]
+    attackers = flat[:, :4:2]
+    planes[:, :8:4] = attackers > 0
+    planes[:, 1:8:4] = attackers > 1
+    planes[:, 2:8:4] = attackers * np.float32(0.25)
+    planes[:, 3:8:4] = _WORTH[flat[:, 1:4:2]]
+    planes[:, 8:] = flat[:, 4:]
     return planes.reshape(count, NUM_ATTACK_PLANES, 9, 9)
 
 
-def _first_attackers(board: Bytes) -> Bytes:
-    """[8, 81, N]: the first piece in each direction of each square, if it attacks the square."""
+def _first_pieces(board: Bytes) -> tuple[Bytes, npt.NDArray[np.bool_]]:
+    """[8, 81, N]: the first piece in each direction of each square, and whether it is adjacent."""
     first = board[_RAYS[0]]
     adjacent = first != 0
     for squares in _RAYS[1:]:
         unblocked = np.negative((first == 0).view(np.uint8))  # 255 where nothing was met yet
         first |= board[squares] & unblocked
-    table = _TABLE_OF + np.where(adjacent, 0, 256).astype(np.int16)
-    found: Bytes = _ATTACKERS[table + first]
-    return found
+    return first, adjacent
+
+
+def _checks(first: Bytes, by_knight: Bytes) -> list[Bytes]:
+    """Where a rook, a bishop and a knight would give check: the mover's, then the opponent's."""
+    checks: list[Bytes] = []
+    # A knight reaches the squares ahead of it, where the opponent's would come from.
+    for king, reached in ((_KING + _THEIRS, by_knight[2:]), (_KING, by_knight[:2])):
+        sees_king = first == king
+        checks += [
+            sees_king[_STRAIGHT].any(0).view(np.uint8),
+            sees_king[~_STRAIGHT].any(0).view(np.uint8),
+            (reached == king).any(0).view(np.uint8),
+        ]
+    return checks

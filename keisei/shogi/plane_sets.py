@@ -24,5 +24,5 @@ def _with_attacks(observations: Observations) -> Planes:
 
 PLANE_SETS = {
     "core46": PlaneSet(NUM_PLANES, planes),
-    "attack54": PlaneSet(NUM_PLANES + NUM_ATTACK_PLANES, _with_attacks),
+    "attack60": PlaneSet(NUM_PLANES + NUM_ATTACK_PLANES, _with_attacks),
 }

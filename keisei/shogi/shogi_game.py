@@ -180,8 +180,8 @@ class ShogiGame:
     def planes(self, name: str = "core46") -> features.Planes:
         """The planes of the position, from the mover's side: [46, 9, 9], or another of the sets.
 
-        >>> ShogiGame().planes("attack54").shape
-        (54, 9, 9)
+        >>> ShogiGame().planes("attack60").shape
+        (60, 9, 9)
         """
         planes: features.Planes = PLANE_SETS[name].make(self.observation()[None])[0]
         return planes

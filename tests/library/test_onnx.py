@@ -12,7 +12,7 @@ from keisei.shogi import ShogiGame, VectorShogi
 from tests.processes import run_keisei
 
 SHAPES = [
-    {"depth": 1, "planes": "attack54"},
+    {"depth": 1, "planes": "attack60"},
     {"depth": 1, "width": 16, "se_ratio": 0.25},
     {"depth": 0, "policy_head": "flat"},
 ]

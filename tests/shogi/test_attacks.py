@@ -3,7 +3,7 @@
 import numpy as np
 from rsshogi.core import Board, Color, Square
 
-from keisei.shogi import VectorShogi, attack_planes
+from keisei.shogi import ShogiGame, VectorShogi, attack_planes
 from keisei.shogi.attacks import _BY_WORTH, _WORTH
 from keisei.shogi.features import SIDE
 from keisei.shogi.mirror import mirrored
@@ -29,7 +29,7 @@ def _attackers(board: Board, square: int, color: Color) -> list[int]:
 
 def test_attack_planes_agree_with_the_rules_library_on_every_square() -> None:
     games = _middle_games()
-    planes = attack_planes(games.observations).reshape(24, 2, 4, 81)
+    planes = attack_planes(games.observations)[:, :8].reshape(24, 2, 4, 81)
     for game in range(24):
         board = Board()
         board.set_sfen(games.game(game).sfen())
@@ -46,3 +46,21 @@ def test_attack_planes_agree_with_the_rules_library_on_every_square() -> None:
 def test_attacks_in_a_mirror_are_the_mirror_image() -> None:
     seen = _middle_games(60).observations
     assert np.array_equal(attack_planes(mirrored(seen)), attack_planes(seen)[:, :, ::-1])
+
+
+def test_the_last_planes_show_where_a_rook_a_bishop_or_a_knight_would_give_check() -> None:
+    game = ShogiGame("4k4/9/3p5/9/4P4/9/9/4K4/9 b - 1")
+    planes = attack_planes(game.observation()[None])[0, 8:].reshape(6, 81)
+    assert [_named(plane) for plane in planes] == [
+        "1a 2a 3a 4a 5b 5c 5d 5e 6a 7a 8a 9a",  # up to where the mover's pawn stands
+        "1e 2d 3c 4b 6b 7c 8d 9e",
+        "4c 6c",
+        "1h 2h 3h 4h 5e 5f 5g 5i 6h 7h 8h 9h",
+        "1d 2e 3f 4g 4i 6g 6i 7f 8e 9d",
+        "4f 6f",
+    ]
+
+
+def _named(plane: np.ndarray) -> str:
+    squares = np.flatnonzero(plane)
+    return " ".join(f"{square // 9 + 1}{'abcdefghi'[square % 9]}" for square in squares)
