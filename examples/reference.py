@@ -16,11 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from keisei.shogi import NUM_PLANES, VectorShogi, planes
+from keisei.shogi import PLANE_SETS, VectorShogi
 from keisei.shogi.actions import DROP_PIECE, FROM_SQUARE, PROMOTE, SQUARES, TO_SQUARE
 from keisei.shogi.material import material
 
 Array = np.ndarray
+PLANES = PLANE_SETS["attack60"]
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,8 @@ class Settings:
 # from the side of the player to move: the board is turned for White, so one network plays both
 # sides and learns everything once. It gives
 #
-#   observations       uint8 [G, 100]; `planes` expands them to the network's input
-#   legal_actions()    the legal moves of all games end to end, and the offset where each game's
-#                      begin; a move is one of 13,527 action numbers
+#   observations       uint8 [G, 100]; the network gets planes of it, attacked squares included
+#   legal_actions()    all games' legal moves (of 13,527) end to end, and where each game's begin
 #   step(actions)      the movers' rewards (+1 won, -1 lost, else 0), and which games ended
 
 
@@ -143,11 +143,11 @@ class ValueHead(nn.Module):
 
 
 class Network(nn.Module):
-    """Planes [B, 46, 9, 9] to the policy head's vectors and to values [B]."""
+    """Planes [B, 60, 9, 9] to the policy head's vectors and to values [B]."""
 
     def __init__(self, depth: int, width: int) -> None:
         super().__init__()
-        self.stem = nn.Conv2d(NUM_PLANES, width, 3, padding=1)
+        self.stem = nn.Conv2d(PLANES.number, width, 3, padding=1)
         self.tower = nn.Sequential(*(ResidualBlock(width) for _ in range(depth)))
         self.policy = PolicyHead(width)
         self.value = ValueHead(width)
@@ -171,7 +171,7 @@ def evaluate(
     """Log-probabilities of all legal actions, end to end, and the values of the positions."""
     counts, starts = np.diff(offsets), offsets[:-1]
     rows = torch.from_numpy(np.repeat(np.arange(len(counts)), counts))
-    vectors, values = network(torch.from_numpy(planes(observations)))
+    vectors, values = network(torch.from_numpy(PLANES.make(observations)))
     scores = network.policy.scores(vectors, rows, torch.from_numpy(legal.astype(np.int64))).numpy()
     shifted = scores - np.repeat(np.maximum.reduceat(scores, starts), counts)
     total = np.add.reduceat(np.exp(shifted, dtype=np.float64), starts)
@@ -280,7 +280,7 @@ def ppo_loss(
     network: Network, batch: Moves, entropy_coef: float, settings: Settings
 ) -> tuple[Tensor, dict[str, float]]:
     """PPO's loss on a minibatch, and what there is to say of it."""
-    vectors, values = network(torch.from_numpy(planes(batch.observations)))
+    vectors, values = network(torch.from_numpy(PLANES.make(batch.observations)))
     log_probs, entropy = log_softmax(network, vectors, batch)
     old, advantages = torch.from_numpy(batch.values), torch.from_numpy(batch.advantages)
     returns = (advantages + old).clamp(-1, 1)  # material may take it where no value can follow

@@ -103,13 +103,22 @@ class ModelConfig(Section):
         description="Squeeze-excitation ratio, 0 for none; by default the preset's.",
     )
     planes: Literal["core46", "attack60"] = Field(
-        "core46",
+        "attack60",
         description="What the network sees: the position (core46), or also which squares are "
-        "attacked by what (attack60).",
+        "attacked, by what, and where checks would come from (attack60).",
     )
     policy_head: Literal["from_to", "flat"] = Field(
         "from_to", description="from_to scores moves by their squares; flat is one linear layer."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_old_planes(cls, data: Any) -> Any:
+        """A run's saved settings are complete: one without planes is from before there were two."""
+        others = set(cls.model_fields) - {"planes"}
+        if isinstance(data, dict) and "planes" not in data and others <= set(data):
+            return {**data, "planes": "core46"}
+        return data
 
 
 # What other programs call our settings.

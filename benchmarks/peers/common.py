@@ -105,7 +105,7 @@ class AllLogits(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.tower = ActorCriticResTower(*PRESETS["tiny"])
+        self.tower = ActorCriticResTower(*PRESETS["tiny"], planes="core46")
 
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Logits [B, 13527] and values [B]."""

@@ -22,6 +22,7 @@ def main() -> None:
     keep_freed_memory()  # as `keisei train` does it
     config = settings("tiny", common.WORKERS, "sync", common.ROLLOUT)
     config.training.minibatch_size = common.MINIBATCH
+    config.model.planes = "core46"  # what the others see
     agent = PPOAgent(config, "cpu")
     buffer = ExperienceBuffer(config.training.gamma, config.training.lambda_gae)
     with ParallelManager(config, agent) as manager:

@@ -169,7 +169,7 @@ class ActorCriticResTower(nn.Module):
         width: int,
         se_ratio: float = 0.0,
         policy_head: PolicyHead = "from_to",
-        planes: str = "core46",
+        planes: str = "attack60",
     ) -> None:
         super().__init__()
         self.plane_set = PLANE_SETS[planes]

@@ -3,14 +3,14 @@
 A small network cannot follow a rook across the board, and so cannot see that a piece hangs. These
 planes say it. They are the rules' alone: what could move to a square if it held an enemy.
 
-| planes | meaning                                                                      |
-|--------|------------------------------------------------------------------------------|
-| 0, 1   | 1 where the mover's pieces attack; 1 where at least two of them do           |
-| 2      | how many do, divided by 4                                                    |
-| 3      | the least valuable of them: 1 for a pawn, falling to 0 for the king, or none |
-| 4 .. 7 | the same of the opponent                                                     |
-| 8 .. 10| 1 where a rook, a bishop or a knight of the mover's would give check         |
-| 11 .. 13 | the same of the opponent                                                   |
+| planes   | meaning                                                                      |
+|----------|------------------------------------------------------------------------------|
+| 0, 1     | 1 where the mover's pieces attack; 1 where at least two of them do           |
+| 2        | how many do, divided by 4                                                    |
+| 3        | the least valuable of them: 1 for a pawn, falling to 0 for the king, or none |
+| 4 .. 7   | the same of the opponent                                                     |
+| 8, 9, 10 | 1 where a rook, a bishop or a knight of the mover's would give check         |
+| 11 .. 13 | the same of the opponent                                                     |
 """
 
 from __future__ import annotations

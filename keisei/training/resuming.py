@@ -41,4 +41,4 @@ def _shape(model: ModelConfig) -> tuple[object, ...]:
     preset = PRESETS[model.preset]
     given = (model.depth, model.width, model.se_ratio)
     resolved = (p if g is None else g for p, g in zip(preset, given, strict=True))
-    return (*resolved, model.policy_head)
+    return (*resolved, model.policy_head, model.planes)

@@ -2,7 +2,7 @@ import pytest
 import yaml
 
 from keisei import configs
-from keisei.config_schema import ELSEWHERE, AppConfig, describe, load_config
+from keisei.config_schema import ELSEWHERE, AppConfig, ModelConfig, describe, load_config
 from keisei.settings import ConfigError, setting_names, to_yaml
 from keisei.worlds.config import load_world_config
 from tests.processes import run_keisei
@@ -215,3 +215,11 @@ def test_settings_that_stand_for_billions_of_values_are_refused_at_once(tmp_path
 def test_an_ordinary_alias_in_settings_means_what_it_stands_for(tmp_path):
     (tmp_path / "a.yaml").write_text("env: {seed: &n 7}\ntraining: {total_timesteps: *n}\n")
     assert load_config(tmp_path / "a.yaml").training.total_timesteps == 7
+
+
+def test_a_run_from_before_there_was_a_choice_of_planes_keeps_its_own():
+    complete = ModelConfig().model_dump()
+    assert ModelConfig.model_validate(complete).planes == "attack60"
+    del complete["planes"]
+    assert ModelConfig.model_validate(complete).planes == "core46"
+    assert ModelConfig.model_validate({"preset": "small"}).planes == "attack60"

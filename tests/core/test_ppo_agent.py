@@ -40,7 +40,7 @@ def test_before_any_update_the_ratio_is_one_and_nothing_is_clipped(preset, head)
 @pytest.mark.parametrize("head", ["from_to", "flat"])
 def test_the_networks_modes_for_playing_and_learning_compute_the_same(head):
     network = ActorCriticResTower(2, 16, 0.25, head)
-    planes = torch.rand(5, 46, 9, 9)
+    planes = torch.rand(5, 60, 9, 9)
     one, two = network.train()(planes), network.eval()(planes)
     assert torch.equal(one[0], two[0])
     assert torch.equal(one[1], two[1])
@@ -49,7 +49,7 @@ def test_the_networks_modes_for_playing_and_learning_compute_the_same(head):
 @pytest.mark.parametrize("head", ["from_to", "flat"])
 def test_every_one_of_the_13527_actions_has_a_score_of_its_own(head):
     network = ActorCriticResTower(1, 16, 0.0, head)
-    policy, _ = network(torch.rand(1, 46, 9, 9))
+    policy, _ = network(torch.rand(1, 60, 9, 9))
     actions = torch.arange(NUM_ACTIONS)
     scores = network.scores(policy, torch.zeros(NUM_ACTIONS, dtype=torch.long), actions)
     assert len(scores.unique()) > 0.99 * NUM_ACTIONS
@@ -68,7 +68,7 @@ def test_values_are_between_minus_one_and_one():
     network = ActorCriticResTower(1, 16)
     with torch.no_grad():
         network.value.value.weight.fill_(100.0)
-    _, values = network(torch.randn(50, 46, 9, 9) * 10)
+    _, values = network(torch.randn(50, 60, 9, 9) * 10)
     assert values.abs().max() <= 1
 
 
@@ -153,7 +153,7 @@ def test_the_entropy_bonus_keeps_the_policy_open():
             for weight in agent.network.parameters():
                 weight.add_(torch.randn(weight.shape, generator=generator) * 0.3)
         buffer = filled(agent)
-        before, after = (agent.learn(buffer)["entropy"] for _ in range(2))
+        before, *_, after = (agent.learn(buffer)["entropy"] for _ in range(4))
         entropies.append(after - before)
     assert entropies[1] > max(entropies[0], 0)
 

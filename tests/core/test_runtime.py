@@ -14,7 +14,7 @@ def test_a_traced_network_gives_the_same_bits_for_any_batch_and_for_new_weights(
     forward = traced(network, 8)
     for _ in range(2):
         for batch in (8, 1, 5):
-            planes = torch.rand(batch, 46, 9, 9)
+            planes = torch.rand(batch, 60, 9, 9)
             with torch.inference_mode():
                 for one, two in zip(network(planes), forward(planes), strict=True):
                     assert torch.equal(one, two)
@@ -33,7 +33,7 @@ def test_a_network_that_cannot_be_traced_is_run_as_it_is():
 
 def test_keeping_freed_memory_changes_no_number():
     network = PPOAgent(load_config(), "cpu").network
-    planes = torch.rand(4, 46, 9, 9)
+    planes = torch.rand(4, 60, 9, 9)
     before = network(planes)
     keep_freed_memory()
     for one, two in zip(before, network(planes), strict=True):

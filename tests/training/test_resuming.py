@@ -84,6 +84,7 @@ CANNOT = {
     "model.width": 16,
     "model.se_ratio": 0.5,
     "model.policy_head": "flat",
+    "model.planes": "core46",
     "training.parallel.num_workers": 3,
     "training.parallel.num_envs_per_worker": 8,
 }
