@@ -2,10 +2,11 @@
 
 A fresh `python -m keisei` takes two to four seconds to load PyTorch. A fork of a process that has
 loaded it, and has done nothing else with it, is as good: a process of its own, with its own
-signals, folder, environment and files, that runs the command from its first line to its last.
-`tests/processes.py` starts this.
+signals, folder, environment and files, that runs the command from its first line to its last. The
+nursery of its workers is such a fork, too. `tests/processes.py` starts this.
 """
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -16,18 +17,24 @@ import select
 import signal
 import socket
 import sys
+import threading
 
 from keisei.__main__ import main
+from keisei.processes import line, nursery
 
 LOADED = [
     "keisei.cli",
+    "keisei.evaluation.background",
     "keisei.evaluation.evaluate",
     "keisei.evaluation.ladder_report",
     "keisei.play",
+    "keisei.processes.pool_worker",
     "keisei.training.parallel",
+    "keisei.training.parallel.self_play_worker",
     "keisei.training.start",
     "keisei.usi.engine",
     "keisei.web.server",
+    "keisei.worlds.learner_worker",
     "keisei.worlds.training",
     "keisei.worlds.watch",
     "matplotlib.backends.backend_agg",
@@ -91,6 +98,30 @@ def become(request, streams):
     return script
 
 
+def have_a_nursery():
+    """Fork the nursery now, while it is safe: one that starts later would load PyTorch anew."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if not os.fork():
+        ours.close()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        nursery.run(*nursery.serve(theirs))
+    theirs.close()
+    ours.settimeout(nursery.START_TIMEOUT)
+    line._nursery._line, line._nursery._owner = ours, os.getpid()
+
+
+def leave(code):
+    """End as Python does, but for the third of a second that it takes to forget PyTorch."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
 if __name__ == "__main__":
     for module in LOADED:
         importlib.import_module(module)
@@ -98,7 +129,14 @@ if __name__ == "__main__":
     gc.freeze()
     listening = socket.socket(fileno=int(sys.argv[1]))
     script = become(*serve(listening))
-    if script:
-        runpy.run_path(script, run_name="__main__")
-    else:
-        main()
+    have_a_nursery()
+    try:
+        if script:
+            runpy.run_path(script, run_name="__main__")
+        else:
+            main()
+    except SystemExit as ended:
+        if ended.code not in (None, *range(256)):
+            raise
+        leave(ended.code or 0)
+    leave(0)

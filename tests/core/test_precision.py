@@ -56,7 +56,10 @@ def test_serial_workers_and_a_resumed_run_end_with_the_same_weights(tmp_path, al
 
 
 def test_the_recorded_probabilities_are_those_that_the_learner_begins_with():
-    config = load_config(overrides=["training.precision=bfloat16", "training.target_kl=0"])
+    small = ["training.minibatch_size=64", "training.parallel.num_envs_per_worker=8"]
+    small += ["training.parallel.rollout_length=16", "training.ppo_epochs=2"]
+    wanted = ["training.precision=bfloat16", "training.target_kl=0"]
+    config = load_config(overrides=[*wanted, *small])
     agent, shard = PPOAgent(config, "cpu"), make_shard(config, 0)
     acting = acting_network(config)
     errors = []

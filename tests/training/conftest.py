@@ -1,6 +1,5 @@
 import contextlib
 import subprocess
-import sys
 from pathlib import Path
 
 import psutil
@@ -9,7 +8,7 @@ import torch
 
 from keisei.core import runtime
 from keisei.runs.checkpoint import CheckpointStore
-from tests.processes import keisei_in, run_keisei
+from tests.processes import PIPE, Process, keisei_in, run_keisei
 
 # A run of a few seconds: 2,048 moves in updates of 256, of which two thirds end within 40 moves.
 TINY = [
@@ -90,11 +89,11 @@ def tiny_disk(new_disk):
     return new_disk(megabytes=1)
 
 
-def run_python(code, *arguments):
-    """Start Python with this code, and with pipes to all its streams."""
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+def run_python(folder, code, *arguments):
+    """Start Python with this code, which is kept in the folder, and pipes to all its streams."""
+    script = folder / "script.py"
+    script.write_text(code)
+    return Process(arguments, script, cwd=folder, stdin=PIPE)
 
 
 def finish(process):

@@ -290,20 +290,21 @@ for step in itertools.count(int(sys.argv[2])):
 
 
 def test_kill_9_while_saving_always_leaves_a_good_latest_checkpoint(tmp_path):
-    store, step = CheckpointStore(tmp_path, keep=2), 0
+    folder = tmp_path / "checkpoints"
+    store, step = CheckpointStore(folder, keep=2), 0
     for lines in (1, 2, 5):
-        with run_python(SAVE_FOR_EVER, tmp_path, step + 1) as writer:
-            assert writer.stdout is not None
-            for _ in range(lines):
-                step = int(writer.stdout.readline())
-            writer.kill()
+        writer = run_python(tmp_path, SAVE_FOR_EVER, folder, step + 1)
+        for _ in range(lines):
+            step = int(writer.stdout.readline())
+        writer.kill()
+        writer.wait()
         path, state = store.latest()
         assert path == store.paths()[-1]
         assert state["step"] >= step
         assert torch.equal(state["weights"], torch.full((500_000,), float(state["step"])))
         step = state["step"]
     store.save(step + 1, STATE)
-    assert temporary_files(tmp_path) == []
+    assert temporary_files(folder) == []
 
 
 def test_a_full_disk_is_reported_and_the_last_good_checkpoint_stays(tiny_disk):
@@ -338,8 +339,7 @@ except CheckpointError as error:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on file size are Unix's")
 def test_a_file_that_may_not_grow_is_reported_and_the_last_good_checkpoint_stays(tmp_path):
-    with run_python(SAVE_TOO_MUCH, tmp_path) as writer:
-        message, errors = writer.communicate()
+    message, errors = run_python(tmp_path, SAVE_TOO_MUCH, tmp_path).communicate()
     assert "step_000000000002.pt could not be written: File too large" in message, errors
     assert "step_000000000001.pt" in message
     assert temporary_files(tmp_path) == []

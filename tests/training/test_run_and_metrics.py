@@ -23,14 +23,14 @@ from keisei.runs.run import Run, RunError
 from keisei.runs.tensorboard import TensorBoardWriter
 from keisei.settings import to_yaml
 from keisei.worlds.config import WorldRunConfig
+from tests.processes import Process
 from tests.training.conftest import run_python
 from tests.web.hostile import spoil
 
 needs_locks = pytest.mark.skipif(sys.platform == "win32", reason="runs are not locked on Windows")
 
 
-def first_line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
+def first_line(process: Process) -> str:
     return process.stdout.readline().strip()
 
 
@@ -136,11 +136,12 @@ with Run.open(sys.argv[1], Path(".")).lock():
 @needs_locks
 def test_a_second_training_is_refused_and_told_the_process_until_that_is_killed(tmp_path):
     run = Run.create(tmp_path, "shared", "")
-    with run_python(HOLD_THE_RUN, run.folder) as holder:
-        assert first_line(holder) == "held"
-        with pytest.raises(RunError, match=rf"in use .*\(process {holder.pid}\)"), run.lock():
-            pass
-        holder.kill()
+    holder = run_python(tmp_path, HOLD_THE_RUN, run.folder)
+    assert first_line(holder) == "held"
+    with pytest.raises(RunError, match=rf"in use .*\(process {holder.pid}\)"), run.lock():
+        pass
+    holder.kill()
+    holder.wait()
     with run.lock():
         assert run.lock_path.read_text() == f"{os.getpid()}\n"
 
@@ -251,10 +252,11 @@ for step in itertools.count():
 
 
 def test_everything_logged_survives_kill_9_of_the_writer(path):
-    with run_python(LOG_FOR_EVER, path) as writer:
-        while int(first_line(writer)) < 50:
-            pass
-        writer.kill()
+    writer = run_python(path.parent, LOG_FOR_EVER, path)
+    while int(first_line(writer)) < 50:
+        pass
+    writer.kill()
+    writer.wait()
     with MetricsReader(path) as reader:
         steps = [step for step, _ in reader.series("a")]
         assert len(steps) > 50

@@ -3,8 +3,6 @@
 import math
 import shutil
 import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -158,7 +156,7 @@ def test_closing_the_terminal_saves_and_stops(keisei, tmp_path):
 
 
 @pytest.mark.parametrize(("before", "requested"), [("SIG_DFL", signal.SIGHUP), ("SIG_IGN", None)])
-def test_a_terminal_may_hang_up_twice_and_under_nohup_nobody_listens(before, requested):
+def test_a_terminal_may_hang_up_twice_and_under_nohup_nobody_listens(tmp_path, before, requested):
     code = f"""
 import signal
 from keisei.runs.stopping import Stopper
@@ -169,7 +167,7 @@ with Stopper() as stopper:
     print(stopper.requested)
     assert (signal.getsignal(signal.SIGHUP) == signal.SIG_IGN) == ("{before}" == "SIG_IGN")
 """
-    assert finish(run_python(code))[0].strip() == str(requested and int(requested))
+    assert finish(run_python(tmp_path, code))[0].strip() == str(requested and int(requested))
 
 
 class Breaks(Callback):
@@ -370,12 +368,9 @@ def test_wandb_works_offline(keisei, tmp_path):
 
 def test_a_run_goes_on_where_wandb_is_missing_and_says_what_to_install(tmp_path):
     arguments = ["train", *options("wandb.enabled=true", "training.total_timesteps=256")]
-    code = f"import sys; sys.modules['wandb'] = None; sys.argv[1:] = {arguments!r}\n"
-    code += "from keisei.cli import main; main()"
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0
-    assert "pip install wandb" in done.stderr
+    code = "import sys; sys.modules['wandb'] = None; from keisei.cli import main; main()"
+    _, err = finish(run_python(tmp_path, code, *arguments))
+    assert "pip install wandb" in err
 
 
 def test_training_through_the_library_needs_a_few_lines(tmp_path):
