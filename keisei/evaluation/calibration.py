@@ -11,7 +11,7 @@ import numpy.typing as npt
 from keisei.core.policy import Evaluation, Policy
 from keisei.curve import Curve
 from keisei.errors import KeiseiError
-from keisei.evaluation.match import MatchGame, play_match
+from keisei.evaluation.match import MatchGame, play_games
 from keisei.evaluation.openings import load_openings
 from keisei.evaluation.players import PolicyPlayer, Turns
 from keisei.runs.checkpoint import load_checkpoint, save_checkpoint
@@ -54,7 +54,7 @@ def play_for_values(policy: Policy, games: int, seed: int = 1) -> tuple[Floats, 
     The games begin with openings, as those of matches do; what is played in them does not count.
     """
     player = _Recorder(policy, seed)
-    match = play_match(player, player, games, seed=seed, openings=load_openings(seed))
+    match = play_games(player, player, games, seed=seed, openings=load_openings(seed))
     rows = [
         (value, _score_of(side, game), game.number)
         for game in match.games

@@ -13,8 +13,7 @@ from rich.console import Console
 
 from keisei.errors import KeiseiError
 from keisei.evaluation.contestants import open_player, resolve
-from keisei.evaluation.match import MatchResult
-from keisei.evaluation.match import play_match as play_games
+from keisei.evaluation.match import MatchResult, play_games
 from keisei.evaluation.openings import load_openings
 from keisei.evaluation.pairs import Pentanomial
 from keisei.evaluation.players import Player

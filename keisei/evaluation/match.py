@@ -105,7 +105,7 @@ class MatchResult:
         )
 
 
-def play_match(
+def play_games(
     first: Player,
     second: Player,
     games: int,

@@ -13,7 +13,7 @@ from keisei.config_schema import AppConfig
 from keisei.core.learner import Metrics, choose_device, make_learner
 from keisei.core.precision import resolve_precision
 from keisei.core.rollout import Rollout
-from keisei.evaluation.match import MatchResult, play_match
+from keisei.evaluation.match import MatchResult, play_games
 from keisei.evaluation.players import GreedyPlayer, Player, PolicyPlayer, RandomPlayer
 from keisei.runs.checkpoint import CheckpointStore
 from keisei.runs.run import Run
@@ -171,7 +171,7 @@ class Trainer:
         for name in evaluation.opponents:
             me = PolicyPlayer(policy, self.run.name, seed, evaluation.temperature)
             other = OPPONENTS[name](seed + 1)
-            results.append(play_match(me, other, games, seed=seed, move_limit=env.move_limit))
+            results.append(play_games(me, other, games, seed=seed, move_limit=env.move_limit))
         return results
 
     def enter_stretch(self, before: int) -> dict[str, Any]:

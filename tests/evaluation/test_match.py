@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from keisei.core.policy import Evaluation, segment_log_softmax
-from keisei.evaluation.match import play_match
+from keisei.evaluation.match import play_games
 from keisei.evaluation.players import GreedyPlayer, PolicyPlayer, RandomPlayer, Turns
 from keisei.shogi import PolicyOutputMapper, ShogiGame
 
@@ -23,7 +23,7 @@ def prefers(action):
 
 def test_a_row_whose_game_has_ended_plays_the_next_one_until_all_are_played():
     openings = [["7g7f"], ["2g2f"], ["5g5f"]]
-    match = play_match(
+    match = play_games(
         GreedyPlayer(1), RandomPlayer(2), 12, seed=3, openings=openings, first_number=4, at_once=4
     )
     assert sorted(game.number for game in match.games) == list(range(4, 16))
@@ -35,7 +35,7 @@ def test_a_row_whose_game_has_ended_plays_the_next_one_until_all_are_played():
 
 def test_who_mates_wins_with_black_and_the_other_wins_with_black_too():
     mater = PolicyPlayer(prefers(MATE), "mater", seed=1)
-    result = play_match(mater, RandomPlayer(2), 2, start_sfens=[MATE_IN_ONE], move_limit=1)
+    result = play_games(mater, RandomPlayer(2), 2, start_sfens=[MATE_IN_ONE], move_limit=1)
     # The first game has the mater as Black. In the second, random has the mate in one and may miss.
     assert (result.first, result.second) == ("mater", "random")
     assert result.wins == 1
@@ -44,18 +44,18 @@ def test_who_mates_wins_with_black_and_the_other_wins_with_black_too():
 
 
 def test_each_colour_is_had_in_half_of_the_games_and_every_game_is_counted_once():
-    result = play_match(RandomPlayer(1), RandomPlayer(2), 20, seed=3)
+    result = play_games(RandomPlayer(1), RandomPlayer(2), 20, seed=3)
     assert result.played == len(result.games) == sum(result.reasons.values()) == 20
     assert sum(game.first_is_black for game in result.games) == 10
 
 
 def test_the_same_seeds_give_the_same_match():
-    one, two = (play_match(RandomPlayer(1), GreedyPlayer(2), 10, seed=3) for _ in range(2))
+    one, two = (play_games(RandomPlayer(1), GreedyPlayer(2), 10, seed=3) for _ in range(2))
     assert one.games == two.games
 
 
 def test_taking_material_beats_random_moves():
-    result = play_match(GreedyPlayer(1), RandomPlayer(2), 40, seed=1)
+    result = play_games(GreedyPlayer(1), RandomPlayer(2), 40, seed=1)
     assert result.wins > 3 * max(result.losses, 1)
 
 

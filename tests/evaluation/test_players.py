@@ -13,7 +13,7 @@ import pytest
 from keisei.errors import KeiseiError
 from keisei.evaluation.contestants import open_player
 from keisei.evaluation.evaluate import MatchSettings, evaluate, play_batch, play_in_batches
-from keisei.evaluation.match import play_match
+from keisei.evaluation.match import play_games
 from keisei.evaluation.openings import load_openings
 from keisei.evaluation.players import (
     FAILS,
@@ -69,7 +69,7 @@ def test_openings_are_distinct_legal_lines_to_distinct_positions():
 
 def test_every_opening_is_played_with_both_colours():
     lines = load_openings()[:3]
-    result = play_match(RandomPlayer(1), RandomPlayer(2), 6, openings=lines, move_limit=30)
+    result = play_games(RandomPlayer(1), RandomPlayer(2), 6, openings=lines, move_limit=30)
     for game in result.games:
         assert game.moves[:8] == tuple(lines[game.number // 2])
         assert game.first_is_black == (game.number % 2 == 0)
@@ -83,7 +83,7 @@ def test_games_that_repeat_each_other_are_not_counted_as_different():
         def choose(self, turns):
             return turns.offsets[:-1]
 
-    result = play_match(First(), First(), 6, move_limit=20)
+    result = play_games(First(), First(), 6, move_limit=20)
     assert result.different_games == 1
 
 
@@ -102,7 +102,7 @@ def test_a_policy_is_less_sure_of_its_best_move_where_the_position_has_stood_bef
 
 def test_search_beats_random_moves_even_without_a_network():
     searcher = SearchPlayer(by_material, "search", Limit(60))
-    result = play_match(searcher, RandomPlayer(1), 4, seed=1, openings=load_openings())
+    result = play_games(searcher, RandomPlayer(1), 4, seed=1, openings=load_openings())
     assert result.wins == 4
 
 
@@ -131,7 +131,7 @@ def test_a_mixed_player_plays_the_share_of_random_moves(share):
 def test_games_that_an_engine_breaks_off_are_counted_apart(bad_engine, how):
     player = UsiPlayer(bad_engine(how), "nodes 1", how)
     try:
-        result = play_match(player, RandomPlayer(1), 4, move_limit=20)
+        result = play_games(player, RandomPlayer(1), 4, move_limit=20)
     finally:
         player.close()
     assert result.failures == Counter({how: 4})
@@ -144,7 +144,7 @@ def test_an_engine_that_cannot_start_again_breaks_its_games_off_and_the_match_en
     log = tmp_path / "pids"
     player = UsiPlayer(bad_engine("once", str(log)), "nodes 1", "once")
     try:
-        result = play_match(player, RandomPlayer(1), 4, move_limit=20)
+        result = play_games(player, RandomPlayer(1), 4, move_limit=20)
         pids = [int(line) for line in log.read_text().splitlines()]
         assert len(pids) == 2  # it is given up after the second start
         assert not any(map(psutil.pid_exists, pids))
@@ -157,7 +157,7 @@ def test_an_engine_that_cannot_start_again_breaks_its_games_off_and_the_match_en
 def test_a_silent_engine_is_given_up_after_its_time(bad_engine):
     player = UsiPlayer(bad_engine("silent"), "nodes 1", "silent", move_timeout=0.2)
     try:
-        result = play_match(player, RandomPlayer(1), 2, move_limit=20)
+        result = play_games(player, RandomPlayer(1), 2, move_limit=20)
     finally:
         player.close()
     assert result.failures["silent"] == 2
@@ -190,7 +190,7 @@ def test_an_engine_is_waited_for_as_long_as_its_go_allows_and_a_minute(bad_engin
 def test_an_engine_that_resigns_loses(bad_engine):
     player = UsiPlayer(bad_engine("resigns"), "nodes 1", "resigns")
     try:
-        result = play_match(player, RandomPlayer(1), 4, move_limit=20)
+        result = play_games(player, RandomPlayer(1), 4, move_limit=20)
     finally:
         player.close()
     assert result.losses == 4
@@ -219,7 +219,7 @@ def test_a_move_that_is_not_legal_has_no_place():
 
 def test_fairy_stockfish_plays_legal_games_to_their_end(fairy):
     with open_player(f"usi:{fairy},go=depth 1,Skill Level=-20", seed=1) as engine:
-        result = play_match(engine, RandomPlayer(1), 4, openings=load_openings())
+        result = play_games(engine, RandomPlayer(1), 4, openings=load_openings())
     assert not result.failures
     assert result.wins + result.draws == 4
 
@@ -297,5 +297,5 @@ def test_the_better_player_is_found_by_the_sequential_test_before_all_games_are_
 
 def test_the_shipped_network_beats_the_random_player_by_its_policy_alone(policy):
     me = PolicyPlayer(policy, "shipped", seed=1, temperature=0.5)
-    result = play_match(me, RandomPlayer(2), 40, openings=load_openings())
+    result = play_games(me, RandomPlayer(2), 40, openings=load_openings())
     assert result.wins >= 38, str(result)
