@@ -56,7 +56,7 @@ OUTPUT = Path(__file__).parents[1] / "keisei" / "evaluation" / FILE
 HELD_OUT = {
     ("quick-131072", "greedy, 57 % random"),
     ("fairy -20", "greedy, 34 % random"),
-    ("shipped, 25 nodes", "fairy d1, 25 % random"),
+    ("hour-5247503, 25 nodes", "fairy d1, 25 % random"),
 }
 
 
@@ -90,8 +90,8 @@ POOL: dict[str, tuple[str, float]] = {
         for depth, guess in {2: 2870, 3: 2980, 4: 3120, 5: 3350, 6: 3510}.items()
     },
     "fairy 1000 nodes": (f"{FAIRY},go=nodes 1000", 3050),
-    **mixtures("shipped", "shipped", {30: 1200, 15: 1450, 0: 1650}),
-    "shipped, 25 nodes": ("shipped,nodes=25", 1890),
+    **mixtures("hour-5247503", "hour-5247503", {30: 1200, 15: 1450, 0: 1650}),
+    "hour-5247503, 25 nodes": ("hour-5247503,nodes=25", 1890),
     **{
         name: (name, guess)
         for name, guess in {"quick-131072": 400, "quick-262144": 700, "quick-524288": 950}.items()

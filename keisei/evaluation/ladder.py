@@ -51,8 +51,11 @@ class Ladder:
             return cls()
         try:
             data = json.loads(read_regular(path, _MAX_FILE))
-            entries = [Entry(**entry) for entry in data["players"]]
-            results = {(row["first"], row["second"]): _read_result(row) for row in data["results"]}
+            entries = [_read_entry(row) for row in data["players"]]
+            results = {
+                (_new_name(row["first"]), _new_name(row["second"])): _read_result(row)
+                for row in data["results"]
+            }
         except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
             raise KeiseiError(
                 f"{path} is not a ladder ({error}): move it away to start a new one"
@@ -96,6 +99,16 @@ class Ladder:
     def games_of(self, name: str) -> int:
         """How many games a player has played."""
         return round(sum(result.games for result in self.results_of(name).values()))
+
+
+def _new_name(name: str) -> str:
+    """A reference is not called after the network that is shipped, which changes."""
+    return name.replace("shipped", "hour-5247503", 1) if name.startswith("shipped") else name
+
+
+def _read_entry(row: dict[str, Any]) -> Entry:
+    names = {key: _new_name(row[key]) for key in ("name", "contestant")}
+    return Entry(**{**row, **names})
 
 
 def _read_result(row: dict[str, Any]) -> Pentanomial:

@@ -10,8 +10,6 @@ from pathlib import Path
 SHIPPED = "shipped"  # the name by which commands know the one to play against
 _FOLDER = Path(__file__).parent
 SHIPPED_PATH = _FOLDER / "shogi.pt"
-# By name; the others are references to rate by (`keisei rate`).
-NETWORKS = {
-    SHIPPED: SHIPPED_PATH,
-    **{name: _FOLDER / f"{name}.pt" for name in ("quick-131072", "quick-262144", "quick-524288")},
-}
+# By name; the others are references to rate by (`keisei rate`), and stay as they are.
+REFERENCES = ("quick-131072", "quick-262144", "quick-524288", "hour-5247503")
+NETWORKS = {SHIPPED: SHIPPED_PATH, **{name: _FOLDER / f"{name}.pt" for name in REFERENCES}}

@@ -74,6 +74,17 @@ def test_a_ladder_of_before_the_yardstick_loads_and_is_rated_on_it(tmp_path):
     assert old.ratings()["step 5"].elo == pytest.approx(old.ratings()["greedy"].elo, abs=40)
 
 
+def test_a_stored_result_against_the_network_that_was_shipped_then_still_counts_for_it(tmp_path):
+    path, name = tmp_path / "ladder.json", "shipped, 15 % random"
+    row = {"first": "step 5", "second": name, "pairs": [5, 0, 5, 0, 5]}
+    players = [vars(Entry(name, "shipped,random=15")), vars(Entry("step 5", "5.pt", 5, 1.0))]
+    path.write_text(json.dumps({"players": players, "results": [row]}))
+    ladder = Ladder.load(path)
+    assert set(ladder.ratings()) == {"step 5", "hour-5247503, 15 % random"}
+    entry = ladder.entries["hour-5247503, 15 % random"]
+    assert entry.contestant == "hour-5247503,random=15"
+
+
 def test_a_pair_has_every_opening_before_one_comes_again_also_in_a_ladder_that_goes_on(
     bad_engine, tmp_path
 ):
