@@ -4,8 +4,9 @@
     python scripts/measure_variety.py 1 8 --games 4 --pairs 10
 
 Two games of a level differ if their first ten moves do, against an opponent that always gives the
-same answers. The cost is that of the moves that a search draws in the opening: a level that draws
-plays a match from the start position against the same level that does not.
+same answers. The cost is that of what is drawn in the opening: a level that draws plays a match
+from the start position against the same level that does not, for the strongest level that plays
+by its policy, and the weakest one that searches with the network that comes with Keisei.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ import torch
 
 from keisei.evaluation.match import play_match
 from keisei.evaluation.pairs import Pentanomial
-from keisei.evaluation.players import Turns
+from keisei.evaluation.players import PolicyPlayer, Turns
 from keisei.evaluation.statistics import summarise
-from keisei.models import NETWORKS, SHIPPED_PATH
+from keisei.models import NETWORKS, SHIPPED, SHIPPED_PATH
 from keisei.models.levels import LEVELS, Level
 from keisei.search import Limit, Thinker
 from keisei.shogi import ShogiGame
 from keisei.shogi.actions import Side
 from keisei.trained import load_trained
 from keisei.web.networks import Network, Networks, observe
-from keisei.web.play import OPENING, SEARCH, Table, nearly_best
+from keisei.web.play import OPENING, OPENING_TEMPERATURE, SEARCH, Table, nearly_best
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import NewGame
 
@@ -63,33 +64,40 @@ def different(number: int, games: int) -> float:
     return sum(one != two for one, two in pairs) / len(pairs)
 
 
-class Searching:
-    """A level that searches, as it plays on the page; in the opening it draws, if it may."""
+class LevelPlayer:
+    """A level as it plays on the page; in the opening it draws, if it may."""
 
     def __init__(self, level: Level, draws: bool) -> None:
         self.name = f"{level.name}, drawing" if draws else level.name
+        self._draws, self._random = draws, random.Random(1)
         trained = load_trained(NETWORKS[level.network])
         self._thinker = Thinker(trained.policy, SEARCH, curve=trained.curve)
-        self._limit, self._draws, self._random = Limit(level.nodes), draws, random.Random(1)
+        self._nodes = level.nodes
+        freely = max(level.temperature, OPENING_TEMPERATURE)
+        self._usual, self._freely = (
+            PolicyPlayer(trained.policy, "", seed, temperature)
+            for seed, temperature in ((draws, level.temperature), (draws + 2, freely))
+        )
 
     def choose(self, turns: Turns) -> npt.NDArray[np.int64]:
         """The moves of all games in which it is its turn."""
         histories = {game: turns.history_of(game) for game in turns.games}
+        opening = [self._draws and len(moves) < OPENING for _, moves in histories.values()]
+        if not self._nodes:
+            both = self._usual.choose(turns), self._freely.choose(turns)
+            return np.where(opening, both[1], both[0])
         boards = {game: ShogiGame.from_moves(*past) for game, past in histories.items()}
-        moves = []
-        for game, report in zip(
-            boards, self._thinker.think_together(boards, self._limit), strict=True
-        ):
-            if self._draws and len(histories[game][1]) < OPENING:
-                moves.append(self._random.choice(nearly_best(self._thinker, report, game)))
-            else:
-                moves.append(report.move)
+        reports = self._thinker.think_together(boards, Limit(self._nodes))
+        moves = [
+            self._random.choice(nearly_best(self._thinker, report, game)) if early else report.move
+            for game, report, early in zip(boards, reports, opening, strict=True)
+        ]
         return np.array([turns.place(row, move) for row, move in enumerate(moves)])
 
 
 def cost(level: Level, pairs: int) -> None:
     """Play the match, and print what came of it."""
-    result = play_match(Searching(level, True), Searching(level, False), 2 * pairs, at_once=32)
+    result = play_match(LevelPlayer(level, True), LevelPlayer(level, False), 2 * pairs, at_once=32)
     match = summarise(Pentanomial.of_points(result.pairs()))
     low, high = match.elo_interval
     print(f"{result}: {match.elo:+.0f} Elo ({low:+.0f} to {high:+.0f}), {level.player}", flush=True)
@@ -105,4 +113,5 @@ if __name__ == "__main__":
     for number in asked.levels:
         share, name = different(number, asked.games), LEVELS[number - 1].name
         print(f"{number} {name}: {share:.0%} of pairs differ by move {MOVES}", flush=True)
-    cost(next(level for level in LEVELS if level.nodes), asked.pairs)
+    cost(max((one for one in LEVELS if not one.nodes), key=LEVELS.index), asked.pairs)
+    cost(next(one for one in LEVELS if one.nodes and one.network == SHIPPED), asked.pairs)

@@ -33,7 +33,7 @@ from keisei.processes.pool import open_process_pool
 
 DOCS = Path(__file__).parents[1] / "docs" / "web.md"
 # How wide an interval may be, by the nodes that a level searches at most: games cost that much.
-WIDTHS = {0: 110.0, 100: 150.0, 500: 220.0, 10**6: 320.0}
+WIDTHS = {0: 120.0, 100: 160.0, 300: 230.0, 10**6: 330.0}
 
 
 def known_rows(file: Path, yardstick: Yardstick) -> dict[str, dict[str, Any]]:
@@ -42,7 +42,8 @@ def known_rows(file: Path, yardstick: Yardstick) -> dict[str, dict[str, Any]]:
         return {}
     old = json.loads(file.read_text(encoding="utf-8"))
     lost: dict[str, Any] = {} if old["yardstick"] == yardstick.made else {"results": {}}
-    return {row["level"]: {**row, **lost} for row in old["ratings"]}
+    rows = {row["level"]: {**row, **lost} for row in old["ratings"]}
+    return {level.name: rows[level.name] for level in LEVELS if level.name in rows}
 
 
 def candidate(level: Level, known: dict[str, Any]) -> Candidate:
@@ -54,16 +55,10 @@ def candidate(level: Level, known: dict[str, Any]) -> Candidate:
     return one
 
 
-def tell(name: str, reference: str, result: MatchResult) -> None:
-    """Say how it goes."""
-    print(f"{name} - {reference}: +{result.wins} ={result.draws} -{result.losses}", flush=True)
-
-
 def row(level: Level, rated: Candidate, yardstick: Yardstick) -> dict[str, Any]:
     """A level as the file has it."""
     rating = rated.rating(yardstick)
     elo, low, high = (round(value) for value in (rating.elo, rating.low, rating.high))
-    print(f"{level.name}: {elo} ({low} to {high}), {rating.games} games, {level.player}")
     return {
         "level": level.name,
         "player": level.player,
@@ -94,6 +89,17 @@ def write_table(rows: list[dict[str, Any]]) -> None:
     replace_file(DOCS, new.encode())
 
 
+def write(file: Path, rows: list[dict[str, Any]], yardstick: Yardstick) -> None:
+    """Keep what was measured so far."""
+    data = {
+        "made": date.today().isoformat(),
+        "command": "scripts/rate_levels.py",
+        "yardstick": yardstick.made,
+        "ratings": rows,
+    }
+    replace_file(file, (json.dumps(data, indent=1) + "\n").encode())
+
+
 def main(file: Path, minutes: float) -> None:
     """Rate all levels."""
     yardstick = load_yardstick()
@@ -103,20 +109,19 @@ def main(file: Path, minutes: float) -> None:
     known = known_rows(file, yardstick)
     candidates = [candidate(level, known.get(level.name, {})) for level in LEVELS]
     begin = time.monotonic()
+
+    def tell(name: str, reference: str, result: MatchResult) -> None:
+        print(f"{name} - {reference}: +{result.wins} ={result.draws} -{result.losses}", flush=True)
+        for level, one in zip(LEVELS, candidates, strict=True):
+            if one.games:
+                known[level.name] = row(level, one, yardstick)
+        write(file, [known[level.name] for level in LEVELS if level.name in known], yardstick)
+
     with suppress(KeyboardInterrupt), open_process_pool(play_batch) as pool:
         measure(candidates, yardstick, pool, until=begin + 60 * minutes, tell=tell)
-    rows = [
-        row(level, one, yardstick)
-        for level, one in zip(LEVELS, candidates, strict=True)
-        if one.games
-    ]
-    data = {
-        "made": date.today().isoformat(),
-        "command": "scripts/rate_levels.py",
-        "yardstick": yardstick.made,
-        "ratings": rows,
-    }
-    replace_file(file, (json.dumps(data, indent=1) + "\n").encode())
+    rows = [known[level.name] for level in LEVELS if level.name in known]
+    for one in rows:
+        print("{level}: {elo} ({low} to {high}), {games} games, {player}".format(**one))
     if file == FILE and len(rows) == len(LEVELS):
         write_table(rows)
     print(f"{time.monotonic() - begin:.0f} seconds")

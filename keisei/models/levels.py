@@ -32,14 +32,14 @@ class Level:
         """The same as a player of matches.
 
         >>> LEVELS[0].player
-        'quick-131072,temperature=1'
+        'quick-131072,temperature=2'
         """
         how = f"nodes={self.nodes}" if self.nodes else f"temperature={self.temperature:g}"
         return f"{self.network},{how}"
 
 
 LEVELS = (
-    Level("First week", "quick-131072", temperature=1),
+    Level("First week", "quick-131072", temperature=2),
     Level("First month", "quick-131072"),
     Level("First season", "quick-262144", temperature=0.75),
     Level("First year", "quick-262144"),
@@ -47,8 +47,8 @@ LEVELS = (
     Level("Club evening", "quick-524288", nodes=50),
     Level("Club champion", SHIPPED),
     Level("Town champion", SHIPPED, nodes=50),
-    Level("Long think", SHIPPED, nodes=250),
-    Level("Longest think", SHIPPED, nodes=1600),  # a second on one core
+    Level("Long think", SHIPPED, nodes=200),
+    Level("Longest think", SHIPPED, nodes=800),
 )
 
 

@@ -35,8 +35,10 @@ THINK_SECONDS = 15.0  # for one move, at most
 HINT_NODES = 100  # at least
 HINT_SECONDS = 3.0
 SEARCH = SearchSettings(leaves=8)  # as in matches, by which levels are rated
-# In the opening, a search's moves that are nearly as good as the best one are drawn by chance.
+# In the opening, no two games should be the same: the policy draws more freely, and after a search
+# one of the moves is drawn that are nearly as good as the best one.
 OPENING = 16  # moves of both sides
+OPENING_TEMPERATURE = 1.0  # at least
 AS_GOOD = 0.04  # of a value from -1 to 1: two percent of a chance to win
 # Trees are kept from move to move. A node takes about 10 kB, so one game's tree takes up to 100 MB,
 # and all trees about 400 MB: beyond that, the games that have been idle longest lose theirs.
@@ -205,9 +207,11 @@ class Table:
     def _choose(self, game: _Game, seconds: float) -> tuple[str, Score]:
         """The agent's move, by search or (with 0 nodes) drawn from the policy alone."""
         if not game.settings.nodes:
-            seed = self._random.getrandbits(32)
+            temperature = game.opponent.temperature
+            if game.varies:
+                temperature = max(temperature, OPENING_TEMPERATURE)
             observed = observe(game.board())
-            move = game.network.draw(observed, game.opponent.temperature, seed)
+            move = game.network.draw(observed, temperature, seed=self._random.getrandbits(32))
             return move, game.adviser.look_at([observed])[0].score
 
         def stop() -> bool:

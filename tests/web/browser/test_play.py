@@ -77,6 +77,8 @@ def test_a_game_with_a_drop_a_promotion_and_a_resignation(open_page, address, tm
     my_turn(page, 2)
     square(page, "6d").click()
     square(page, "6c").click()
+    expect(page.get_by_role("button", name="Promote to promoted silver")).to_be_visible()
+    assert serious(page) == []
     page.get_by_role("button", name="Promote to promoted silver").click()
     my_turn(page, 4)
     expect(square(page, "6c")).to_have_attribute("aria-label", "6 c, black promoted silver")
@@ -135,8 +137,12 @@ def test_chances_are_the_players_own_and_said_once(open_page, address):
     expect(page.get_by_text("Your chance to win")).to_have_count(1)
     assert "Value for Black" not in page.locator("main").inner_text()
     assert serious(page) == []  # a game in play
+    page.emulate_media(color_scheme="dark")
+    assert serious(page) == []
     page.get_by_role("button", name="Resign").click()
     assert serious(page) == []  # an open dialog
+    page.set_viewport_size({"width": 375, "height": 720})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
 
 def test_the_first_move_of_a_game_is_the_agents_when_a_person_plays_white(open_page, address):
@@ -221,6 +227,7 @@ def test_a_move_is_heard_by_those_who_want_to(open_page, address):
     assert page.evaluate("heard") == 0
     page.get_by_role("button", name="Settings").click()
     page.get_by_role("group", name="Sound of moves").get_by_label("On").check()
+    assert serious(page) == []
     page.keyboard.press("Escape")
     square(page, "2g").click()
     square(page, "2f").click()
