@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from keisei.errors import KeiseiError
-from keisei.search import Limit, Report, Thinker
+from keisei.search import Limit, Report, SearchSettings, Thinker
 from keisei.shogi import ShogiGame
 from keisei.shogi.actions import Side
 from keisei.shogi.board_text import board_text
@@ -19,6 +19,7 @@ from keisei.trained import TrainedNetwork, find_checkpoint, load_trained
 
 AGENT = "Keisei"
 HINT_NODES = 100  # at least
+SEARCH = SearchSettings(leaves=8)  # as on the page and in matches
 MOST_NODES = 100_000  # in memory: less than a gigabyte
 HELP = """Enter a move in USI (7g7f, 8h2b+, P*5e) or western notation (P-7f, Bx2b+):
 files are 9 to 1 from the left, ranks a to i from the top; + promotes, * drops.
@@ -66,7 +67,7 @@ class TerminalGame:
     ) -> None:
         self.game = game
         self._side, self._nodes, self._console = side, nodes, console
-        self._thinker = Thinker(trained.policy, curve=trained.curve, most_nodes=MOST_NODES)
+        self._thinker = Thinker(trained.policy, SEARCH, curve=trained.curve, most_nodes=MOST_NODES)
         self._commands: dict[str, Callable[[], None]] = {
             "help": lambda: self._say(HELP),
             "?": lambda: self._say(HELP),

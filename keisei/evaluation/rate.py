@@ -23,6 +23,7 @@ from keisei.evaluation.yardstick import Reference, Yardstick
 from keisei.processes.pool import Pool
 
 FIRST_OPPONENTS, FIRST_GAMES = 10, 4  # the round that finds the place on the scale
+NEAR_GUESS = 6  # opponents of the first round, if the place is known roughly
 OPPONENTS, GAMES = 10, 16  # of each later round, at most
 OPEN = 0.1  # a result is open if both sides can expect at least this score
 MOST_GAMES = 2000
@@ -34,12 +35,16 @@ Task = tuple[str, str]  # the player and the reference
 
 @dataclass
 class Candidate:
-    """A player to rate until the 95 % interval is `goal` Elo wide, and its results so far."""
+    """A player to rate until the 95 % interval is `goal` Elo wide, and its results so far.
+
+    With a `guess` of its Elo it begins against references near there.
+    """
 
     name: str
     player: str
     goal: float = 80.0
     results: dict[str, Pentanomial] = field(default_factory=dict)  # by reference
+    guess: float | None = None
 
     @property
     def games(self) -> int:
@@ -82,7 +87,11 @@ def off_scale(rating: Rating, yardstick: Yardstick) -> str | None:
 def next_opponents(candidate: Candidate, yardstick: Yardstick) -> list[tuple[Reference, int]]:
     """Its opponents in the next round, with the number of games."""
     if not candidate.games:
-        return [(reference, FIRST_GAMES) for reference in _spread(yardstick.playable)]
+        if candidate.guess is None:
+            first = _spread(yardstick.playable)
+        else:
+            first = _nearest(yardstick, candidate.guess, NEAR_GUESS)
+        return [(reference, FIRST_GAMES) for reference in first]
     rating = candidate.rating(yardstick)
     wanted = candidate.games * ((rating.width / candidate.goal) ** 2 - 1)
     count = min(max(int(np.ceil(wanted / GAMES)), 2), OPPONENTS)
@@ -101,8 +110,12 @@ def next_opponents(candidate: Candidate, yardstick: Yardstick) -> list[tuple[Ref
         for reference in yardstick.playable
         if OPEN < score_of_elo(rating.elo - reference.elo) < 1 - OPEN
     ]
-    near = near or sorted(yardstick.playable, key=lambda r: abs(r.elo - rating.elo))[:3]
+    near = near or _nearest(yardstick, rating.elo, 3)
     return [(reference, GAMES) for reference in sorted(near, key=worth, reverse=True)[:count]]
+
+
+def _nearest(yardstick: Yardstick, elo: float, count: int) -> list[Reference]:
+    return sorted(yardstick.playable, key=lambda r: abs(r.elo - elo))[:count]
 
 
 def _spread(references: Sequence[Reference]) -> list[Reference]:

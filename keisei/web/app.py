@@ -27,6 +27,7 @@ from keisei.web.kept import KeptGames
 from keisei.web.kept_routes import kept_routes, review_routes
 from keisei.web.live import RunsWatch, RunWatch
 from keisei.web.networks import Networks
+from keisei.web.opponents import list_players
 from keisei.web.play import Table
 from keisei.web.positions import handicaps, look_at, start_sfen
 from keisei.web.responses import EventStream, Format, GameNumber, Number, events, file_response
@@ -239,7 +240,7 @@ def _play_routes(server: Server) -> APIRouter:
 
     @routes.get("/players")
     async def players() -> schema.PlayerList:
-        return await read(table.players)
+        return await read(list_players, server.runs)
 
     @routes.post("/play")
     async def begin(settings: schema.NewGame) -> schema.PlayedGame:

@@ -23,8 +23,8 @@ from typing import cast
 from keisei.errors import KeiseiError
 from keisei.shogi import Outcome
 from keisei.shogi.actions import Side
-from keisei.shogi.records import GameRecord
-from keisei.shogi.variations import GameTree, Variation
+from keisei.shogi.records import GameRecord, RecordError
+from keisei.shogi.variations import GameTree, Variation, tree_bytes
 from keisei.web.kept_schema import KeptKind, KeptList, KeptRow
 from keisei.web.threads import NotFound, WebError
 
@@ -250,3 +250,14 @@ def ending_of(record: GameRecord) -> tuple[Side | None, str | None]:
     first, _, reason = record.ending.partition("_BY_")
     winners: dict[str, Side] = {"BLACK_WIN": "black", "WHITE_WIN": "white"}
     return winners.get(first), (reason or first).replace("_", " ").lower()
+
+
+def record_file(tree: GameTree, stem: str, suffix: str) -> tuple[str, bytes]:
+    """A game as a file of this format: name and content."""
+    file = f"{stem}.{suffix}"
+    try:
+        return file, tree_bytes(tree, file)
+    except RecordError:  # CP932 lacks a character: UTF-8 has them all
+        if suffix != "kif":
+            raise
+        return f"{file}u", tree_bytes(tree, f"{file}u")

@@ -7,11 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from keisei.shogi import ShogiGame
-from keisei.shogi.records import RecordError
-from keisei.shogi.variations import GameTree, Variation, tree_bytes
+from keisei.shogi.variations import GameTree, Variation
 from keisei.web.games import RunGames
 from keisei.web.imports import read_text
-from keisei.web.kept import KeptGames, KeptRecord
+from keisei.web.kept import KeptGames, KeptRecord, record_file
 from keisei.web.kept_schema import (
     CommentRequest,
     Judgement,
@@ -162,11 +161,4 @@ def _comment(kept: KeptGames, number: int, request: CommentRequest) -> KeptGame:
 
 
 def _record(kept: KeptGames, number: int, suffix: str) -> tuple[str, bytes]:
-    file = f"keisei-{number}.{suffix}"
-    tree = kept.open(number).tree
-    try:
-        return file, tree_bytes(tree, file)
-    except RecordError:  # CP932 lacks a character: UTF-8 has them all
-        if suffix != "kif":
-            raise
-        return f"{file}u", tree_bytes(tree, f"{file}u")
+    return record_file(kept.open(number).tree, f"keisei-{number}", suffix)

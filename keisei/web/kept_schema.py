@@ -118,6 +118,7 @@ class Judgement(Message):
 class ReviewUpdate(Message):
     """What is new in a review: the data of a `review` event.
 
+    When all positions are judged, those around mistakes are judged again, and `total` grows.
     `values` are what the network says at a glance, Black's, one for each position; only at first.
     """
 

@@ -79,6 +79,16 @@ class Network:
             next(answers) if one.result is None else Opinion([], one.result) for one in observed
         ]
 
+    def draw(self, observed: Observed, temperature: float, seed: int) -> str:
+        """A move by the policy alone, drawn as in the matches by which players are rated."""
+        from keisei.evaluation.players import PolicyPlayer, Turns  # with PyTorch, as in `_load`
+
+        positions = Positions.of([observed.observation], [observed.legal])
+        player = PolicyPlayer(self.policy, "", seed, temperature)
+        place = int(player.choose(Turns(**vars(positions)))[0])
+        side = SIDES[observed.observation[SIDE]]
+        return _MAPPER.action_to_usi(int(observed.legal[place]), side)
+
     def _ask(self, observed: Sequence[Observed]) -> list[Opinion]:
         if not observed:
             return []

@@ -7,38 +7,39 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from keisei.errors import KeiseiError
-from keisei.models import SHIPPED, SHIPPED_PATH
-from keisei.search import Limit, RankedMove, Score, Thinker
+from keisei.models import SHIPPED_PATH
+from keisei.search import Limit, Report, Score, SearchSettings, Thinker
 from keisei.shogi import IllegalActionError, Outcome, ShogiGame
 from keisei.shogi.actions import Side, other_side
-from keisei.shogi.records import GameRecord, record_bytes
+from keisei.shogi.records import GameRecord
 from keisei.shogi.variations import GameTree
 from keisei.web.clock import Clock
-from keisei.web.kept import KeptGames, KeptRecord
+from keisei.web.kept import KeptGames, KeptRecord, record_file
 from keisei.web.networks import TOP, Network, Networks, Opinion, observe
+from keisei.web.opponents import AGENT, Opponent, find_opponent
 from keisei.web.positions import blacks_value, playable, replay, top_moves
 from keisei.web.runs import RunsFolder
-from keisei.web.schema import Hint, NewGame, PlayedGame, PlayerList, PlayerRow, Result
+from keisei.web.schema import Hint, NewGame, PlayedGame, Result
 from keisei.web.threads import Busy, NotFound, WebError
 
 log = logging.getLogger(__name__)
 
 MAX_GAMES = 200  # each keeps a network in memory, besides those of `Networks`
 FORGET_AFTER = 3600.0  # seconds without a request
-AGENT = "Keisei"
 THINK_SECONDS = 15.0  # for one move, at most
 HINT_NODES = 100  # at least
-# In the opening, moves that are nearly as good as the best one are drawn by chance.
-OPENING = 16  # moves of both sides
-AS_GOOD = 0.04  # of a value from -1 to 1: two percent of a chance to win
-AS_LIKELY = 0.4  # of the likeliest move's probability, where nothing is searched
 HINT_SECONDS = 3.0
+SEARCH = SearchSettings(leaves=8)  # as in matches, by which levels are rated
+# In the opening, no two games should be the same: the policy draws more freely, and after a search
+# one of the moves is drawn that are nearly as good as the best one.
+OPENING = 16  # moves of both sides
+OPENING_TEMPERATURE = 1.0  # at least
+AS_GOOD = 0.04  # of a value from -1 to 1: two percent of a chance to win
 # Trees are kept from move to move. A node takes about 10 kB, so one game's tree takes up to 100 MB,
 # and all trees about 400 MB: beyond that, the games that have been idle longest lose theirs.
 TREE_NODES = 10_000
@@ -51,8 +52,9 @@ class _Game:
 
     id: str
     settings: NewGame
-    label: str
+    opponent: Opponent
     network: Network  # kept: training removes old checkpoints while they are played against
+    adviser: Network  # what hints and chances come from
     thinker: Thinker  # without boards between moves, so any thread may think next
     start: str
     moves: list[str] = field(default_factory=list)
@@ -94,50 +96,29 @@ class Table:
         networks: Networks,
         closing: Callable[[], bool] = lambda: False,
         kept: KeptGames | None = None,
+        seed: int | None = None,
     ) -> None:
         self._runs, self._networks, self._kept = runs, networks, kept
         self._closing = closing
         self._games: dict[str, _Game] = {}
-        self._random = random.Random()
+        self._random = random.Random(seed)
         self._lock = threading.Lock()
-
-    # -- players ---------------------------------------------------------------------------------
-
-    def players(self) -> PlayerList:
-        """The shipped network, and the checkpoints of all Shogi runs, newest first per run."""
-        players = [PlayerRow(id=SHIPPED, label=f"{AGENT}, as it comes", steps=None)]
-        for row in self._runs.rows():
-            if row.kind == "shogi" and row.state != "broken":
-                checkpoints = []
-                with suppress(KeiseiError):  # of a broken run, or one that was just removed
-                    checkpoints = self._runs.checkpoints(self._runs.open(row.name))
-                for one in checkpoints:
-                    label = f"{row.name}, step {one.steps:,}"
-                    name = f"run/{row.name}/{one.file}"
-                    players.append(PlayerRow(id=name, label=label, steps=one.steps))
-        return PlayerList(players=players)
-
-    def _find_player(self, name: str) -> tuple[str, Path]:
-        """A player's label and checkpoint."""
-        if name == SHIPPED:
-            return AGENT, SHIPPED_PATH
-        kind, _, rest = name.partition("/")
-        run, _, file = rest.rpartition("/")
-        if kind != "run" or not run:
-            raise NotFound(f"unknown player {name!r}: GET /api/players lists them all")
-        path = self._runs.checkpoint_path(run, file)
-        steps = int(file.removeprefix("step_").removesuffix(".pt"))
-        return f"{run}, step {steps:,}", path
 
     # -- a game ------------------------------------------------------------------------------------
 
     def begin(self, settings: NewGame) -> PlayedGame:
         """Begin a game, and load its network so that the first reply is quick."""
-        label, path = self._find_player(settings.player)
+        opponent = find_opponent(self._runs, settings.player)
+        if opponent.nodes is not None:
+            settings = settings.model_copy(update={"nodes": opponent.nodes})
         start = playable(settings.start)
-        network = self._networks.load(path)
-        thinker = Thinker(network.policy, curve=network.curve, most_nodes=TREE_NODES)
-        game = _Game(secrets.token_urlsafe(12), settings, label, network, thinker, start)
+        network = self._networks.load(opponent.path)
+        # A weak level still gives good advice; a run says what it thinks itself.
+        adviser = network if opponent.nodes is None else self._networks.load(SHIPPED_PATH)
+        mind = network if settings.nodes else adviser
+        thinker = Thinker(mind.policy, SEARCH, curve=mind.curve, most_nodes=TREE_NODES)
+        number = secrets.token_urlsafe(12)
+        game = _Game(number, settings, opponent, network, adviser, thinker, start)
         if settings.clock and settings.clock.main + settings.clock.byoyomi > 0:
             game.clock = Clock(settings.clock)
         self._start_clock(game)
@@ -224,29 +205,23 @@ class Table:
             return _show(game)
 
     def _choose(self, game: _Game, seconds: float) -> tuple[str, Score]:
-        """The agent's move, by search or (with 0 nodes) by the policy alone."""
+        """The agent's move, by search or (with 0 nodes) drawn from the policy alone."""
         if not game.settings.nodes:
-            opinion = _look(game)
-            least = opinion.top[0].probability * AS_LIKELY
-            likely = [one for one in opinion.top if one.probability >= least]
-            return self._vary(game, likely).move, opinion.score
+            temperature = game.opponent.temperature
+            if game.varies:
+                temperature = max(temperature, OPENING_TEMPERATURE)
+            observed = observe(game.board())
+            move = game.network.draw(observed, temperature, seed=self._random.getrandbits(32))
+            return move, game.adviser.look_at([observed])[0].score
 
         def stop() -> bool:
             return self._closing() or game.unwanted.is_set()
 
         report = game.thinker.think(game.board(), Limit(game.settings.nodes, seconds, stop))
         self._bound_trees()
-        ranked = game.thinker.ranked_moves(TOP) if game.varies else []
-        good = [
-            one for one in ranked if one.score and one.score.value >= report.score.value - AS_GOOD
-        ]
-        return self._vary(game, good).move if good else report.move, report.score
-
-    def _vary(self, game: _Game, moves: Sequence[RankedMove]) -> RankedMove:
-        """One of these moves: in the opening by chance, later the first."""
         if not game.varies:
-            return moves[0]
-        return self._random.choice(moves)
+            return report.move, report.score
+        return self._random.choice(nearly_best(game.thinker, report)), report.score
 
     def _bound_trees(self) -> None:
         """Drop the trees of the games that have been idle longest, until the rest fit in memory."""
@@ -298,8 +273,7 @@ class Table:
     def record(self, number: str, suffix: str) -> tuple[str, bytes]:
         """The game as a file of this format: name and content."""
         with self._using(number) as game:
-            file = f"keisei-{game.id}.{suffix}"
-            return file, record_bytes(_record(game), file)
+            return record_file(GameTree(_record(game)), f"keisei-{game.id}", suffix)
 
     # -- what happens in it ------------------------------------------------------------------------
 
@@ -338,22 +312,28 @@ class Table:
         """Keep the game as it stands: it outlives this server."""
         if self._kept is None or not (game.moves or game.kept):
             return
-        names = ("Human", game.label) if game.settings.side == "black" else (game.label, "Human")
-        record = replace(_record(game), black=names[0], white=names[1])
         try:
-            tree = GameTree(record)
+            tree = GameTree(_record(game))
             kept = KeptRecord(tree, "played", game.settings.side, f"play/{game.id}")
             game.kept = self._kept.keep(kept)
         except KeiseiError as error:  # the game goes on
             log.warning("the game %s is not kept: %s", game.id, error)
 
 
+def nearly_best(thinker: Thinker, report: Report, number: int = 0) -> list[str]:
+    """The moves that a search found as good as its best one, or nearly so."""
+    least = report.score.value - AS_GOOD
+    ranked = thinker.ranked_moves(TOP, number)
+    return [one.move for one in ranked if one.score and one.score.value >= least] or [report.move]
+
+
 def _look(game: _Game) -> Opinion:
-    return game.network.look_at([observe(game.board())])[0]
+    return game.adviser.look_at([observe(game.board())])[0]
 
 
 def _record(game: _Game) -> GameRecord:
-    names = ("Human", AGENT) if game.settings.side == "black" else (AGENT, "Human")
+    agent = game.opponent.label
+    names = ("Human", agent) if game.settings.side == "black" else (agent, "Human")
     outcome, ending, comments = game.board().outcome, None, {}
     if game.result and game.result.reason == "resignation":
         if game.turn == game.settings.side:
@@ -384,7 +364,8 @@ def _show(game: _Game) -> PlayedGame:
     return PlayedGame(
         id=game.id,
         player=game.settings.player,
-        label=game.label,
+        label=game.opponent.label,
+        elo=game.opponent.elo,
         side=game.settings.side,
         nodes=game.settings.nodes,
         position=positions[-1],

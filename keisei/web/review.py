@@ -23,6 +23,11 @@ from keisei.web.schema import Problem
 from keisei.web.threads import Busy, Threads, WebError
 
 NODES = 250  # for each position: a game of 100 moves takes 12 s on one idle core
+MISTAKE = 0.05  # of the chance to win: a move that loses so much is marked, and looked at again
+# The second look: as many nodes for all of a game's mistakes as this for each of its positions, so
+# that it never takes longer than the first...
+MORE = 150
+LEAST, MOST = 500, 1500  # ...and for each position before and after a mistake
 GROUP = 8  # positions that are searched together: they share batches
 FIRST = 2  # and at first, so that there is something to see at once
 LINE = 8  # moves that are shown of the best line
@@ -36,11 +41,30 @@ class _Review:
     record: GameRecord
     network: Network
     values: list[float | None]  # at a glance
-    judged: list[Judged] = field(default_factory=list)
+    found: list[Judged] = field(default_factory=list)  # of all positions, then of some again
+    again: list[int] = field(default_factory=list)  # the positions before and after mistakes
+
+    @property
+    def positions(self) -> int:
+        return len(self.record.moves) + 1
 
     @property
     def total(self) -> int:
-        return len(self.record.moves) + 1
+        return self.positions + len(self.again)
+
+    def add(self, judged: Sequence[Judged]) -> None:
+        """Add what was found in positions, with what the moves before them lost."""
+        found = {one.ply: one for one in self.found}
+        for one in judged:
+            old = found.get(one.ply)
+            if old is None or (old.loss or 0) >= MISTAKE:
+                one = _with_loss(self.record, found.get(one.ply - 1), one)
+            else:  # looked at again for the sake of the next move alone
+                one = one.model_copy(update={"loss": old.loss})
+            found[one.ply] = one
+        if not self.again and len(found) == self.positions:
+            self.again = _doubtful(list(found.values()))
+        self.found = [*self.found, *(found[one.ply] for one in judged)]  # last: others read along
 
 
 class Reviews:
@@ -66,7 +90,7 @@ class Reviews:
             review = await self.threads.run(self._begin, number)
             values = review.values
             while True:
-                judged, sent = review.judged[sent:], len(review.judged)
+                judged, sent = review.found[sent:], len(review.found)
                 update = ReviewUpdate(done=sent, total=review.total, judged=judged, values=values)
                 yield encode("review", update)
                 values = []
@@ -95,13 +119,15 @@ class Reviews:
 
     def _go_on(self, review: _Review, left: Event) -> None:
         """Search the next positions, unless the last listener leaves meanwhile."""
-        first = len(review.judged)
-        plies = range(first, min(first + (GROUP if first else FIRST), review.total))
-        found = judge(review.network, review.record, plies, left.is_set)
+        first, count = len(review.found), review.positions
+        plies: Sequence[int] = range(first, min(first + (GROUP if first else FIRST), count))
+        nodes = NODES
+        if first >= count:  # the second look
+            plies = review.again[first - count :][:GROUP]
+            nodes = min(_more_nodes(count) // len(review.again), MOST)
+        found = judge(review.network, review.record, plies, nodes, left.is_set)
         if not left.is_set() and not self._closing():
-            for one in found:
-                before = review.judged[-1] if review.judged else None
-                review.judged.append(_with_loss(review.record, before, one))
+            review.add(found)
 
     def judge_line(self, number: int, moves: Sequence[str]) -> Judgement:
         """Judge any position that can be reached from the start of a kept game, and its move."""
@@ -112,16 +138,34 @@ class Reviews:
             raise WebError(400, str(error)) from None
         network = self._networks.load(SHIPPED_PATH)
         last = len(line.moves)
-        found = judge(network, line, range(max(last - 1, 0), last + 1), self._closing)
+        plies = range(max(last - 1, 0), last + 1)
+        found = judge(network, line, plies, LEAST, self._closing)
         before = found[0] if last else None
         name = line_names(line.game(last - 1), line.moves[-1:])[0] if last else None
         return Judgement(move=name, before=before, judged=_with_loss(line, before, found[-1]))
+
+
+def _doubtful(found: Sequence[Judged]) -> list[int]:
+    """The positions before and after the mistakes; of too many mistakes, the worst ones."""
+    mistakes = [one for one in found if (one.loss or 0) >= MISTAKE]
+    plies: set[int] = set()
+    for one in sorted(mistakes, key=lambda one: -(one.loss or 0)):
+        more = plies | {one.ply - 1, one.ply}
+        if len(more) * LEAST <= _more_nodes(len(found)):
+            plies = more
+    return sorted(plies)
+
+
+def _more_nodes(positions: int) -> int:
+    """For the second look at a game."""
+    return MORE * max(positions, 100)
 
 
 def judge(
     network: Network,
     record: GameRecord,
     plies: Sequence[int],
+    nodes: int,
     stop: Callable[[], bool] | None = None,
 ) -> list[Judged]:
     """Search some positions of a game, together."""
@@ -134,7 +178,7 @@ def judge(
         if board.has_legal_move and not (ply == last and board.outcome)
     }
     thinker = Thinker(network.policy, curve=network.curve)
-    reports = thinker.think_together(open_boards, Limit(NODES, stop=stop)) if open_boards else []
+    reports = thinker.think_together(open_boards, Limit(nodes, stop=stop)) if open_boards else []
     found = dict(zip(open_boards, reports, strict=True))
     judged = []
     for ply, board in boards.items():

@@ -216,11 +216,13 @@ class GameDetail(GameRow):
 
 
 class PlayerRow(Message):
-    """A player to play against."""
+    """A player to play against: a level, which has `nodes`, or a run's checkpoint with `steps`."""
 
     id: str
     label: str
     steps: int | None = None
+    nodes: int | None = Field(None, description="Searched per move; 0: it plays by the policy.")
+    elo: Elo | None = Field(None, description="As measured on the yardstick.")
 
 
 class PlayerList(Message):
@@ -241,7 +243,7 @@ class NewGame(Message):
 
     player: str = Field(max_length=500)
     side: Side = "black"
-    nodes: int = Field(0, ge=0, le=3200)
+    nodes: int = Field(0, ge=0, le=3200, description="A level has its own.")
     start: str = Field("startpos", max_length=200)
     clock: ClockSettings | None = None
 
@@ -280,6 +282,7 @@ class PlayedGame(Message):
     id: str
     player: str
     label: str
+    elo: Elo | None
     side: Side
     nodes: int
     position: Position

@@ -95,6 +95,15 @@ def test_opponents_are_those_whose_result_is_open_and_quick_ones_before_slow_one
     assert order == ["quick", "slow"]
 
 
+@pytest.mark.parametrize("elo", [1200, 2700])
+def test_who_has_a_guess_begins_near_it_and_finds_its_place_even_if_the_guess_is_wrong(elo):
+    yardstick = yardstick_of(np.arange(0, 3000, 150.0))
+    player = Candidate("me", str(elo), guess=1150)
+    assert {r.elo for r, _ in next_opponents(player, yardstick)} <= set(np.arange(750, 1600, 150))
+    measure([player], yardstick, simulated_pool(np.random.default_rng(1)))
+    assert player.rating(yardstick).elo == pytest.approx(elo, abs=60)
+
+
 def test_a_reference_can_be_rated_itself():
     yardstick = yardstick_of([0, 200, 400])
     player = Candidate("200", "200")

@@ -19,6 +19,8 @@ RUNS = {
         ["--watchers=2", "--minutes=0", "--seconds=0.5", *SMALL[2:]],  # it ends by itself
         "with 2 browsers / without",
     ),
+    "scripts/measure_variety.py": (["7", "--games=2", "--pairs=1"], "Elo"),
+    "scripts/rate_levels.py": (["--minutes=0.02", "-o", "levels.json"], "seconds"),
     "scripts/mutants.py": (["27 points"], "1 of 1 faults noticed (100%)"),
     "scripts/profile_training.py": (["--mode=parallel", "--workers=2", *SMALL], "collect"),
     "examples/analyse_position.py": ([], "black wins with "),

@@ -5,16 +5,21 @@ import json
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
 
 import httpx
 import pytest
 
+from keisei.models import SHIPPED_PATH
+from keisei.models.levels import LEVELS, ratings
 from keisei.shogi.records import read_record
 from keisei.web import networks, play
 from keisei.web.networks import Networks
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import NewGame
 from keisei.web.threads import Busy, NotFound, WebError
+from scripts.measure_variety import opening
+from tests.processes import run_keisei
 from tests.web.conftest import serving
 
 PLAYER = "run/first/step_000000001024.pt"
@@ -34,21 +39,32 @@ def do(client, game, what, body=None, status=200):
     return answer.json()
 
 
-def test_players_are_the_shipped_network_and_the_checkpoints_of_all_shogi_runs(client):
+def test_players_are_the_levels_and_the_checkpoints_of_all_shogi_runs(client):
     players = client.get("/api/players").json()["players"]
     assert [player["id"] for player in players] == [
-        "shipped",
+        *(f"level/{number}" for number in range(1, 11)),
         "run/first/step_000000001024.pt",
         "run/first/step_000000000512.pt",
     ]
-    assert players[1]["label"] == "first, step 1,024"
+    assert players[10]["label"] == "first, step 1,024"
+    assert players[10]["nodes"] is players[10]["elo"] is None
+    first = players[0]["elo"]
+    assert first["low"] < first["rating"] < first["high"]
 
 
-def test_where_nothing_was_trained_the_shipped_network_plays(tmp_path):
+def test_where_nothing_was_trained_there_are_the_levels(tmp_path):
     with serving(tmp_path / "no runs yet") as client:
-        assert [one["id"] for one in client.get("/api/players").json()["players"]] == ["shipped"]
-        game = begin(client, player="shipped", nodes=0, side="white")
+        assert len(client.get("/api/players").json()["players"]) == len(LEVELS)
+        game = begin(client, player="level/1", side="white")
         assert len(do(client, game, "reply")["moves"]) == 1
+
+
+def test_a_level_says_how_many_nodes_are_searched(client):
+    level = next(one for one in LEVELS if one.nodes)
+    game = begin(client, player=f"level/{LEVELS.index(level) + 1}", nodes=3200)
+    assert game["nodes"] == level.nodes
+    assert game["label"] == f"Keisei, {level.name}"
+    assert game["elo"]["rating"] == ratings()[level.player].elo
 
 
 @pytest.mark.parametrize("nodes", [0, 20])
@@ -68,17 +84,23 @@ def test_a_game_goes_back_and_forth(client, nodes):
     assert client.get(f"/api/play/{game['id']}").json() == game
 
 
-@pytest.mark.parametrize("nodes", [0, 50])
-def test_games_differ_from_each_other_in_the_opening(client, nodes):
-    def opening():
-        game = begin(client, player="shipped", nodes=nodes)
-        for move in ("7g7f", "2g2f", "6i7h", "5i6h", "1g1f"):
-            if move in game["legal"]:
-                do(client, game, "move", {"move": move})
-                game = do(client, game, "reply")
-        return tuple(move["usi"] for move in game["moves"])
+@pytest.mark.parametrize("number", [1, 7, 8])
+def test_of_a_levels_games_nine_in_ten_pairs_differ_by_move_ten(number, tmp_path):
+    """A small part of what scripts/measure_variety.py measures, with one seed."""
+    networks = Networks()
+    table = play.Table(RunsFolder(tmp_path), networks, seed=1)
+    human = networks.load(SHIPPED_PATH)
+    games = [opening(table, number, "white", human) for _ in range(8)]
+    pairs = list(combinations(games, 2))
+    assert sum(one != two for one, two in pairs) >= 0.9 * len(pairs)
 
-    assert len({opening() for _ in range(4)}) >= 3
+
+def test_the_terminal_and_the_page_say_the_same_of_a_position(client):
+    hint = do(client, begin(client, player="level/1"), "hint")
+    said = run_keisei("play", input="hint\nquit\n").stdout
+    best = hint["top"][0]
+    chance = round(50 * (1 + best["value"]))
+    assert f"would play {best['western']} ({best['move']}), {chance} % to win" in said
 
 
 def test_the_agent_moves_first_when_the_human_is_white(client):
@@ -231,6 +253,9 @@ def test_time_that_is_up_loses(client):
 def test_bad_games_are_refused(client):
     for settings, status in (
         ({"player": "run/first/nothing.pt"}, 404),
+        ({"player": "level/0"}, 404),
+        ({"player": "level/11"}, 404),
+        ({"player": "level/1/1"}, 404),
         ({"player": "run/nobody/step_000000001024.pt"}, 404),
         ({"player": "run/hunt/../first/step_000000001024.pt"}, 404),
         ({"player": "\ud800"}, 422),

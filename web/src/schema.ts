@@ -252,6 +252,7 @@ export interface PlayedGame {
   id: string;
   player: string;
   label: string;
+  elo: Elo | null;
   side: "black" | "white";
   nodes: number;
   position: Position;
@@ -270,11 +271,13 @@ export interface PlayerList {
   players: Array<PlayerRow>;
 }
 
-/** A player to play against. */
+/** A player to play against: a level, which has `nodes`, or a run's checkpoint with `steps`. */
 export interface PlayerRow {
   id: string;
   label: string;
   steps: number | null;
+  nodes: number | null;
+  elo: Elo | null;
 }
 
 /** Everything needed to draw a board. */
@@ -305,6 +308,7 @@ export interface Result {
 
 /** What is new in a review: the data of a `review` event.
 
+When all positions are judged, those around mistakes are judged again, and `total` grows.
 `values` are what the network says at a glance, Black's, one for each position; only at first. */
 export interface ReviewUpdate {
   done: number;

@@ -34,14 +34,17 @@ export type Theme = "auto" | "light" | "dark";
 export type PieceSet = "kanji" | "kanji2" | "western";
 export type Notation = "japanese" | "western";
 
+export type Sound = "off" | "on";
+
 export interface Settings {
   theme: Theme;
   pieces: PieceSet;
   notation: Notation;
+  sound: Sound;
 }
 
 const KEY = "keisei";
-const DEFAULTS: Settings = { theme: "auto", pieces: "kanji", notation: "western" };
+const DEFAULTS: Settings = { theme: "auto", pieces: "kanji", notation: "western", sound: "off" };
 
 function stored(): Settings {
   try {

@@ -17,6 +17,7 @@ from playwright.sync_api import expect
 
 from keisei.shogi import ShogiGame
 from tests.web.browser.conftest import STILL
+from tests.web.browser.test_review import RECORD, drop, reviewed
 
 DESKTOP = {"width": 1366, "height": 860}
 MY_MOVE = re.compile("Your move|You are in check")
@@ -156,6 +157,14 @@ def test_the_picture_of_a_game_in_play(open_page, serve, folder, tmp_path):
     expect(page.locator("ol.moves li")).to_have_count(2 * MOVES)
     page.get_by_role("button", name="Hint").click()
     shoot(page, folder / "board.webp", ".arrow.best")
+
+
+def test_the_picture_of_a_review(open_page, serve, folder, tmp_path):
+    page = open_page(f"{serve(tmp_path)}/#/yours", viewport=DESKTOP, device_scale_factor=1.5)
+    drop(page, RECORD.name, RECORD.read_bytes())
+    reviewed(page)
+    page.get_by_role("group", name="Worst moves").get_by_role("button").first.click()
+    shoot(page, folder / "review.webp", ".arrow.played")
 
 
 def test_pictures_of_a_phone(open_page, sights, folder):

@@ -33,11 +33,16 @@ def my_turn(page, number):
     expect(page.locator("ol.moves li")).to_have_count(number)
 
 
-def test_who_has_trained_nothing_plays_against_the_shipped_network(open_page, serve, tmp_path):
+def test_who_has_trained_nothing_plays_against_levels_of_known_strength(open_page, serve, tmp_path):
     page = open_page(serve(tmp_path / "no runs yet"))
     page.get_by_role("link", name="Play").first.click()
-    expect(page.get_by_role("combobox", name="Opponent")).to_have_value("shipped")
+    expect(page.get_by_role("combobox", name="Opponent")).to_have_value("levels")
+    strength = page.get_by_role("slider", name="Strength")
+    strength.fill("9")
+    expect(strength).to_have_attribute("aria-valuetext", re.compile("^Longest think: "))
+    expect(page.get_by_text(re.compile(r"Elo [\d,]+, measured between"))).to_be_visible()
     start(page)
+    expect(page.locator(".player-line").first).to_contain_text("Keisei, First weekElo")
     my_turn(page, 0)
     square(page, "7g").click()
     square(page, "7f").click()
@@ -72,6 +77,8 @@ def test_a_game_with_a_drop_a_promotion_and_a_resignation(open_page, address, tm
     my_turn(page, 2)
     square(page, "6d").click()
     square(page, "6c").click()
+    expect(page.get_by_role("button", name="Promote to promoted silver")).to_be_visible()
+    assert serious(page) == []
     page.get_by_role("button", name="Promote to promoted silver").click()
     my_turn(page, 4)
     expect(square(page, "6c")).to_have_attribute("aria-label", "6 c, black promoted silver")
@@ -103,8 +110,8 @@ def test_a_drop_that_mates_wins(open_page, address):
     expect(page.get_by_role("button", name="black gold in hand, 1")).to_be_visible()
 
 
-def test_a_person_may_undo_and_resign_while_the_agent_thinks(open_page, serve, tmp_path):
-    page = open_page(f"{serve(tmp_path)}/#/play")
+def test_a_person_may_undo_and_resign_while_the_agent_thinks(open_page, address):
+    page = open_page(f"{address}/#/play?run=first")
     page.get_by_role("slider", name="Strength").fill("8")  # it thinks for seconds
     thinks = page.get_by_role("status").filter(has_text="is thinking")
     square(page, "7g").click()
@@ -130,8 +137,12 @@ def test_chances_are_the_players_own_and_said_once(open_page, address):
     expect(page.get_by_text("Your chance to win")).to_have_count(1)
     assert "Value for Black" not in page.locator("main").inner_text()
     assert serious(page) == []  # a game in play
+    page.emulate_media(color_scheme="dark")
+    assert serious(page) == []
     page.get_by_role("button", name="Resign").click()
     assert serious(page) == []  # an open dialog
+    page.set_viewport_size({"width": 375, "height": 720})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
 
 def test_the_first_move_of_a_game_is_the_agents_when_a_person_plays_white(open_page, address):
@@ -198,3 +209,27 @@ def test_clocks_run(open_page, address):
     start(page)
     expect(page.locator(".clock")).to_have_count(2)
     expect(page.locator(".clock.running")).to_have_text(re.compile(r"0:(30|2\d)"))
+
+
+def test_a_move_is_heard_by_those_who_want_to(open_page, address):
+    page = open_page(f"{address}/#/play?run=first")
+    page.evaluate(
+        """() => {
+          window.heard = 0;
+          const start = AudioBufferSourceNode.prototype.start;
+          AudioBufferSourceNode.prototype.start = function () { window.heard++; start.call(this); };
+        }"""
+    )
+    start(page)
+    square(page, "7g").click()
+    square(page, "7f").click()
+    my_turn(page, 2)
+    assert page.evaluate("heard") == 0
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_role("group", name="Sound of moves").get_by_label("On").check()
+    assert serious(page) == []
+    page.keyboard.press("Escape")
+    square(page, "2g").click()
+    square(page, "2f").click()
+    my_turn(page, 4)
+    assert page.evaluate("heard") == 2

@@ -1,23 +1,14 @@
 /** Before a game: against whom, from which side and position, and how strong. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { ApiError, type Info, type NewGame, path, type PlayedGame, type PlayerList, type PlayerRow, type PositionAnswer, post, type Side } from "../api";
+import { ApiError, type Elo, type Info, type NewGame, path, type PlayedGame, type PlayerList, type PlayerRow, type PositionAnswer, post, type Side } from "../api";
 import { Board } from "../board/board";
 import { count, short } from "../format";
 import { useFetch } from "../loading";
 import { go, link } from "../router";
 import { Button, Choice, sentence, Waiting } from "../ui/parts";
 
-const LEVELS: [number, string][] = [
-  [0, "First week"],
-  [16, "First month"],
-  [50, "First season"],
-  [100, "First year"],
-  [200, "Club evening"],
-  [400, "Club champion"],
-  [800, "Town champion"],
-  [1600, "Long think"],
-  [3200, "Longest think"],
-];
+/** Positions that a run's network may search for a move; none: it plays by instinct. */
+const SEARCHES = [0, 16, 50, 100, 200, 400, 800, 1600, 3200];
 const SFEN = "sfen";
 const START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1";
 
@@ -54,9 +45,10 @@ function Setup({ players, info, query }: SetupProps) {
   const opponents = useMemo(() => opponentsOf(players), [players]);
   const [opponent, setOpponent] = useState(opponents.find(({ name }) => name === run) ?? opponents[0]!);
   const [age, setAge] = useState(opponent.players.length - 1);
-  const player = opponent.players[age]!.id;
   const [side, setSide] = useState<Side | "random">("black");
   const [strength, setStrength] = useState(3);
+  const player = opponent.players[opponent.levels ? strength : age]!;
+  const nodes = player.nodes ?? SEARCHES[strength]!;
   const [start, setStart] = useState(query.has("start") ? SFEN : "startpos");
   const [sfen, setSfen] = useState(query.get("start") ?? "");
   const [clock, setClock] = useState<Clock>("none");
@@ -68,9 +60,9 @@ function Setup({ players, info, query }: SetupProps) {
     setProblem(null);
     try {
       const game = await post<PlayedGame>("play", {
-        player,
+        player: player.id,
         side: side === "random" ? (Math.random() < 0.5 ? "black" : "white") : side,
-        nodes: LEVELS[strength]![0],
+        nodes,
         start: start === SFEN ? sfen.trim() : start,
         clock: CLOCKS[clock],
       } satisfies NewGame);
@@ -104,6 +96,7 @@ function Setup({ players, info, query }: SetupProps) {
               const next = opponents.find(({ id }) => id === event.currentTarget.value)!;
               setOpponent(next);
               setAge(next.players.length - 1);
+              setStrength(3);
             }}
           >
             {opponents.map(({ id, name }) => (
@@ -113,17 +106,17 @@ function Setup({ players, info, query }: SetupProps) {
             ))}
           </select>
         </label>
-        {opponent.players.length > 1 && (
+        {!opponent.levels && opponent.players.length > 1 && (
           <label>
             <span>
-              Trained for <span class="muted">{short(opponent.players[age]!.steps)} steps</span>
+              Trained for <span class="muted">{short(player.steps)} steps</span>
             </span>
             <input
               type="range"
               min={0}
               max={opponent.players.length - 1}
               value={age}
-              aria-valuetext={`${count(opponent.players[age]!.steps)} steps`}
+              aria-valuetext={`${count(player.steps)} steps`}
               onInput={(event) => setAge(Number(event.currentTarget.value))}
             />
           </label>
@@ -136,16 +129,17 @@ function Setup({ players, info, query }: SetupProps) {
         />
         <label>
           <span>
-            Strength <span class="muted">{strengthText(LEVELS[strength]!)}</span>
+            Strength <span class="muted">{strengthText(player, nodes)}</span>
           </span>
           <input
             type="range"
             min={0}
-            max={LEVELS.length - 1}
+            max={(opponent.levels ? opponent.players : SEARCHES).length - 1}
             value={strength}
-            aria-valuetext={strengthText(LEVELS[strength]!)}
+            aria-valuetext={strengthText(player, nodes)}
             onInput={(event) => setStrength(Number(event.currentTarget.value))}
           />
+          {player.elo && <EloText elo={player.elo} />}
         </label>
         <label>
           <span>Start</span>
@@ -187,28 +181,39 @@ function Setup({ players, info, query }: SetupProps) {
   );
 }
 
-function strengthText([nodes, name]: [number, string]): string {
-  return `${name}: ${nodes === 0 ? "instinct, no search" : `${nodes} positions a move`}`;
+function strengthText(player: PlayerRow, nodes: number): string {
+  const how = nodes === 0 ? "instinct, no search" : `${count(nodes)} positions a move`;
+  return player.nodes === null ? how : `${player.label}: ${how}`;
+}
+
+function EloText({ elo }: { elo: Elo }) {
+  return (
+    <small class="muted">
+      Elo <b>{count(elo.rating)}</b>, measured between {count(elo.low)} and {count(elo.high)}; random moves have 0
+    </small>
+  );
 }
 
 interface Opponent {
   id: string;
   name: string;
-  /** The same network at different times of its training, the youngest one first. */
+  /** Are they levels, the weakest one first, or one network at different times, the youngest first? */
+  levels: boolean;
   players: PlayerRow[];
 }
 
-/** The shipped network, and each run with its whole life. */
+/** Keisei with its levels, and each run with its whole life. */
 function opponentsOf(players: PlayerRow[]): Opponent[] {
+  const levels = players.filter(({ nodes }) => nodes !== null);
   const found = new Map<string, Opponent>();
   for (const player of players) {
-    const [, name = ""] = /^run\/(.*)\/[^/]*$/.exec(player.id) ?? [];
-    const id = name ? `run/${name}` : player.id;
-    const opponent = found.get(id) ?? { id, name: name || player.label, players: [] };
+    const [, name] = /^run\/(.*)\/[^/]*$/.exec(player.id) ?? [];
+    if (name === undefined) continue;
+    const opponent = found.get(name) ?? { id: `run/${name}`, name, levels: false, players: [] };
     opponent.players.unshift(player);
-    found.set(id, opponent);
+    found.set(name, opponent);
   }
-  return [...found.values()];
+  return [{ id: "levels", name: "Keisei", levels: true, players: levels }, ...found.values()];
 }
 
 interface PreviewProps {

@@ -4,8 +4,9 @@ import { ApiError, get, type Hint, path, type PlayedGame, post, type Side } from
 import { Board } from "../board/board";
 import { otherSide } from "../board/sfen";
 import { ValueGraph } from "../charts/value_graph";
-import { chance, percent } from "../format";
+import { chance, count, howItPlays, percent } from "../format";
 import { go, link } from "../router";
+import { clack } from "../sound";
 import { ClockFace } from "../ui/clock";
 import { MoveList } from "../ui/moves";
 import { Button, Dialog, sentence, Waiting } from "../ui/parts";
@@ -77,6 +78,11 @@ function Playing({ game, onChange }: { game: PlayedGame; onChange: (game: Played
     setHint(null);
     setShown(null);
   }, [game.position.sfen]);
+  const heard = useRef(game.moves.length);
+  useEffect(() => {
+    if (game.moves.length > heard.current) clack();
+    heard.current = game.moves.length;
+  }, [game.moves.length]);
   // The agent thinks when it is its turn, once for each position.
   const replied = useRef("");
   useEffect(() => {
@@ -219,7 +225,7 @@ function PlayerLine({ game, side, thinking, onExpire }: LineProps) {
     <div class={`player-line${turn ? " turn" : ""}`}>
       <span class="whose">{side === "black" ? "☗" : "☖"}</span>
       <span class="name">{you ? "You" : game.label}</span>
-      {!you && <span class="muted">{game.nodes ? `${game.nodes} nodes` : "policy"}</span>}
+      {!you && <span class="muted">{game.elo ? `Elo ${count(game.elo.rating)}` : howItPlays(game.nodes || null)}</span>}
       {!you && thinking && turn && <span class="thinking" aria-hidden="true" />}
       {game.clock && <ClockFace clock={game.clock} side={side} onExpire={onExpire} />}
     </div>

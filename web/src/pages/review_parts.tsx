@@ -10,7 +10,7 @@ import type { GameTree } from "./game_tree";
 import { type Review, worstOf } from "./use_review";
 
 export function ReviewState({ review }: { review: Review }) {
-  const { judged, total, problem, again } = review;
+  const { searched, total, done, problem, again } = review;
   if (problem) {
     return (
       <div class="note error" role="alert">
@@ -19,13 +19,16 @@ export function ReviewState({ review }: { review: Review }) {
       </div>
     );
   }
-  const done = total > 0 && judged.length === total;
+  const first = review.values.length; // then follow those around mistakes, once more
+  const progress = `${count(searched)} of ${total ? count(first) : "…"} positions`;
+  let text = total > 0 && searched >= first ? "Looking at the mistakes again" : `Analysing: ${progress}`;
+  if (done) text = "All moves are analysed.";
   return (
     <div class="review-state">
       <p class="muted" role="status">
-        {done ? "All moves are analysed." : `Analysing: ${count(judged.length)} of ${total ? count(total) : "…"} positions`}
+        {text}
       </p>
-      {!done && <Progress share={total ? judged.length / total : 0} label="Positions analysed" />}
+      {!done && <Progress share={total ? searched / total : 0} label="Positions analysed" />}
     </div>
   );
 }
@@ -117,7 +120,7 @@ interface WorstProps {
 export function Worst({ game, review, onShow, onRetry }: WorstProps) {
   const { notation } = useStore(settings);
   const first = game.positions[0]!.turn;
-  const done = review.judged.length === review.total;
+  const { done } = review;
   return (
     <div class="worst" role="group" aria-label="Worst moves">
       {(["black", "white"] as const).map((side) => {

@@ -3,11 +3,14 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import { ApiError, type Judged, listen, path, type Problem, type ReviewUpdate, type Side } from "../api";
 
 export interface Review {
-  /** Of the first positions, as far as the search has come. */
+  /** Of the first positions, as far as the search has come; mistakes are looked at again. */
   judged: Judged[];
   /** Black's, one for each position: by the search, or at a glance. */
   values: (number | null)[];
+  /** How many positions were searched, and how many there are to search; some of them twice. */
+  searched: number;
   total: number;
+  done: boolean;
   problem: string | null;
   again: () => void;
 }
@@ -16,7 +19,7 @@ export interface Review {
 export function useReview(id: number): Review {
   const [judged, setJudged] = useState<Judged[]>([]);
   const [glance, setGlance] = useState<(number | null)[]>([]);
-  const [total, setTotal] = useState(0);
+  const [[searched, total], setProgress] = useState([0, 0]);
   const [problem, setProblem] = useState<string | null>(null);
   const [turn, setTurn] = useState(0);
   useEffect(() => {
@@ -26,9 +29,13 @@ export function useReview(id: number): Review {
       path("kept", id, "review", "stream"),
       {
         review: (update: ReviewUpdate) => {
-          setTotal(update.total);
+          setProgress([update.done, update.total]);
           if (update.values.length) setGlance(update.values);
-          setJudged((old) => [...old.slice(0, update.done - update.judged.length), ...update.judged]);
+          setJudged((old) => {
+            const all = [...old];
+            for (const one of update.judged) all[one.ply] = one;
+            return all;
+          });
         },
         problem: (said: Problem) => setProblem(said.detail),
       },
@@ -39,7 +46,8 @@ export function useReview(id: number): Review {
     return () => left.abort();
   }, [id, turn]);
   const values = glance.map((value, ply) => judged[ply]?.value ?? value);
-  return { judged, values, total, problem, again: useCallback(() => setTurn((n) => n + 1), []) };
+  const done = total > 0 && searched === total;
+  return { judged, values, searched, total, done, problem, again: useCallback(() => setTurn((n) => n + 1), []) };
 }
 
 /** The plies after the three moves of a side that lost most, the worst one first. */

@@ -1,4 +1,4 @@
-/** What a reader may choose: colours, pieces, notation. */
+/** What a reader may choose: colours, pieces, notation, sound. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { PieceIcon } from "../board/pieces";
 import { choose, type PieceSet, settings, useDark, useStore } from "../store";
@@ -12,7 +12,7 @@ const SETS: [PieceSet, string][] = [
 
 export function SettingsMenu() {
   const [open, setOpen] = useState(false);
-  const { theme, pieces, notation } = useStore(settings);
+  const { theme, pieces, notation, sound } = useStore(settings);
   const root = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (!open) return;
@@ -79,6 +79,15 @@ export function SettingsMenu() {
               ["auto", "System"],
               ["light", "Light"],
               ["dark", "Dark"],
+            ]}
+          />
+          <Choice
+            label="Sound of moves"
+            value={sound}
+            onChange={(value) => choose({ sound: value })}
+            options={[
+              ["off", "Off"],
+              ["on", "On"],
             ]}
           />
         </div>

@@ -1,0 +1,135 @@
+"""Rates the levels of keisei/models/levels.py on the yardstick.
+
+Writes levels.json beside it, from which the page has its ratings, and the table in docs/web.md.
+
+    python scripts/rate_levels.py              # a quarter of an hour
+    python scripts/rate_levels.py --minutes 1 -o try.json
+
+Each level plays until its interval is narrow enough. Its games are kept in the file as long as
+neither the level nor its network changes, so the command can be stopped and goes on where it was.
+A level that did change begins against references close to its old rating.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from keisei.evaluation.contestants import resolve
+from keisei.evaluation.evaluate import play_batch
+from keisei.evaluation.match import MatchResult
+from keisei.evaluation.pairs import Pentanomial
+from keisei.evaluation.rate import Candidate, measure
+from keisei.evaluation.yardstick import Yardstick, check_engines, load_yardstick
+from keisei.files import replace_file
+from keisei.models.levels import FILE, LEVELS, Level, fingerprint
+from keisei.processes.pool import open_process_pool
+
+DOCS = Path(__file__).parents[1] / "docs" / "web.md"
+# How wide an interval may be, by the nodes that a level searches at most: games cost that much.
+WIDTHS = {0: 120.0, 100: 160.0, 300: 230.0, 10**6: 330.0}
+
+
+def known_rows(file: Path, yardstick: Yardstick) -> dict[str, dict[str, Any]]:
+    """What the file says of each level; games against other references do not count any more."""
+    if not file.is_file():
+        return {}
+    old = json.loads(file.read_text(encoding="utf-8"))
+    lost: dict[str, Any] = {} if old["yardstick"] == yardstick.made else {"results": {}}
+    rows = {row["level"]: {**row, **lost} for row in old["ratings"]}
+    return {level.name: rows[level.name] for level in LEVELS if level.name in rows}
+
+
+def candidate(level: Level, known: dict[str, Any]) -> Candidate:
+    """A level to rate, with the games that it has played already."""
+    width = next(width for nodes, width in WIDTHS.items() if level.nodes <= nodes)
+    one = Candidate(level.name, resolve(level.player), width, guess=known.get("elo"))
+    if known.get("player") == level.player and known["network"] == fingerprint(level.network):
+        one.results = {name: Pentanomial(tuple(pairs)) for name, pairs in known["results"].items()}
+    return one
+
+
+def row(level: Level, rated: Candidate, yardstick: Yardstick) -> dict[str, Any]:
+    """A level as the file has it."""
+    rating = rated.rating(yardstick)
+    elo, low, high = (round(value) for value in (rating.elo, rating.low, rating.high))
+    return {
+        "level": level.name,
+        "player": level.player,
+        "network": fingerprint(level.network),
+        "elo": elo,
+        "low": low,
+        "high": high,
+        "games": rating.games,
+        "results": {name: list(pairs.counts) for name, pairs in rated.results.items()},
+    }
+
+
+def write_table(rows: list[dict[str, Any]]) -> None:
+    """Put the ratings into the documentation, in place of the old ones."""
+    lines = []
+    for level, row in zip(LEVELS, rows, strict=True):
+        how = (
+            f"{level.nodes:,} nodes"
+            if level.nodes
+            else f"policy, temperature {level.temperature:g}"
+        )
+        elo = f"{row['elo']:,} ({row['low']:,} to {row['high']:,})"
+        lines.append(f"| {level.name} | `{level.network}` | {how} | {elo} | {row['games']} |\n")
+    text = DOCS.read_text(encoding="utf-8")
+    new = re.sub(
+        r"(\| level \|.*\n\|---.*\n)(?:\|.*\n)*", lambda old: old[1] + "".join(lines), text
+    )
+    replace_file(DOCS, new.encode())
+
+
+def write(file: Path, rows: list[dict[str, Any]], yardstick: Yardstick) -> None:
+    """Keep what was measured so far."""
+    data = {
+        "made": date.today().isoformat(),
+        "command": "scripts/rate_levels.py",
+        "yardstick": yardstick.made,
+        "ratings": rows,
+    }
+    replace_file(file, (json.dumps(data, indent=1) + "\n").encode())
+
+
+def main(file: Path, minutes: float) -> None:
+    """Rate all levels."""
+    yardstick = load_yardstick()
+    if missing := yardstick.missing():
+        print(missing)
+    check_engines(yardstick)
+    known = known_rows(file, yardstick)
+    candidates = [candidate(level, known.get(level.name, {})) for level in LEVELS]
+    begin = time.monotonic()
+
+    def tell(name: str, reference: str, result: MatchResult) -> None:
+        print(f"{name} - {reference}: +{result.wins} ={result.draws} -{result.losses}", flush=True)
+        for level, one in zip(LEVELS, candidates, strict=True):
+            if one.games:
+                known[level.name] = row(level, one, yardstick)
+        write(file, [known[level.name] for level in LEVELS if level.name in known], yardstick)
+
+    with suppress(KeyboardInterrupt), open_process_pool(play_batch) as pool:
+        measure(candidates, yardstick, pool, until=begin + 60 * minutes, tell=tell)
+    rows = [known[level.name] for level in LEVELS if level.name in known]
+    for one in rows:
+        print("{level}: {elo} ({low} to {high}), {games} games, {player}".format(**one))
+    if file == FILE and len(rows) == len(LEVELS):
+        write_table(rows)
+    print(f"{time.monotonic() - begin:.0f} seconds")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=15.0)
+    parser.add_argument("-o", "--output", type=Path, default=FILE)
+    asked = parser.parse_args()
+    main(asked.output, asked.minutes)
