@@ -81,7 +81,8 @@ _STRAIGHT = np.array([df == 0 or dr == 0 for df, dr in _DIRECTIONS])
 _RAYS = np.array([[_squares(k * df, k * dr) for df, dr in _DIRECTIONS] for k in range(1, 9)])
 _KNIGHTS = np.array([_squares(df, dr) for dr in (2, -2) for df in (-1, 1)])  # own ones are behind
 _ATTACKERS = _attackers().reshape(-1)
-_TABLE_OF = (np.arange(len(_DIRECTIONS), dtype=np.int16) * 512)[:, None, None]
+_NEAR_TABLE = (np.arange(len(_DIRECTIONS), dtype=np.int16) * 512)[:, None, None]
+_FAR_TABLE = _NEAR_TABLE + np.int16(256)
 _WORTH = np.zeros(256, dtype=np.float32)  # of the rank of the least attacker, counted from 0
 _WORTH[: len(_BY_WORTH)] = np.linspace(1, 0, len(_BY_WORTH))
 
@@ -101,9 +102,9 @@ def attack_planes(observations: Observations) -> npt.NDArray[np.float32]:
     seen = np.empty((len(_DIRECTIONS) + len(_KNIGHTS), SQUARES, count), dtype=np.uint8)
     rays, knights = np.split(seen, [len(_DIRECTIONS)])
     first, adjacent = _first_pieces(board)
-    knights[:] = board[_KNIGHTS]
+    knights[:] = board.take(_KNIGHTS, 0)
     checks = _checks(first, knights)
-    rays[:] = _ATTACKERS[_TABLE_OF + np.where(adjacent, 0, 256).astype(np.int16) + first]
+    rays[:] = _ATTACKERS.take(np.where(adjacent, _NEAR_TABLE, _FAR_TABLE) + first)
     knights[:2] *= knights[:2] == _KNIGHT
     knights[2:] *= knights[2:] == _KNIGHT + _THEIRS
     seen -= 1  # the mover's are 0 to 13 now, the opponent's 128 to 141, and nobody is 255
@@ -124,11 +125,11 @@ def attack_planes(observations: Observations) -> npt.NDArray[np.float32]:
 
 def _first_pieces(board: Bytes) -> tuple[Bytes, npt.NDArray[np.bool_]]:
     """[8, 81, N]: the first piece in each direction of each square, and whether it is adjacent."""
-    first = board[_RAYS[0]]
+    first = board.take(_RAYS[0], 0)  # much faster than board[...]
     adjacent = first != 0
     for squares in _RAYS[1:]:
         unblocked = np.negative((first == 0).view(np.uint8))  # 255 where nothing was met yet
-        first |= board[squares] & unblocked
+        first |= board.take(squares, 0) & unblocked
     return first, adjacent
 
 
