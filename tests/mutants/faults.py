@@ -37,6 +37,28 @@ MEMORY, STACK, DQN, WORLD_PPO = (
 ENVIRONMENT, LEARNING = "worlds/environment.py", "worlds/learning.py"
 
 FAULTS = [
+    # -- planes of attacks ----------------------------------------------------------------------
+    Fault(
+        "a piece behind another one attacks, too",
+        "shogi/attacks.py",
+        "        first |= board.take(squares, 0) & unblocked",
+        "        first = np.where(board.take(squares, 0) > 0, board.take(squares, 0), first)",
+        "shogi/test_attacks.py",
+    ),
+    Fault(
+        "an old run is given the planes of today",
+        "config_schema.py",
+        'return {**data, "planes": "core46"}',
+        "return data",
+        "config/test_config.py",
+    ),
+    Fault(
+        "a run goes on with other planes",
+        "training/resuming.py",
+        "return (*resolved, model.policy_head, model.planes)",
+        "return (*resolved, model.policy_head)",
+        "training/test_resuming.py",
+    ),
     # -- what was once not noticed --------------------------------------------------------------
     Fault(
         "advantages leak over the seam between two workers",
