@@ -10,14 +10,20 @@ from tests.docs.pages import ROOT, blocks
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("KEISEI_POISON_SLOTS", "1")
 
-# Tests that one process runs, one after another: clusters of Ray would find each other, and the
-# pages of the docs share what a reader has made. (pytest-xdist's own groups do nothing under
-# pytest 9.2, which no longer reads the name that they write.)
-TOGETHER = ("tests/cluster/", "tests/docs/test_commands.py", "tests/web/browser/")
+# Tests that one process runs, one after another: clusters of Ray would find each other, the pages
+# of the docs share what a reader has made, and others what takes seconds to make. (pytest-xdist's
+# own groups do nothing under pytest 9.2, which no longer reads the name that they write.)
+TOGETHER = (
+    "tests/cli/test_runs_folder.py",
+    "tests/cluster/",
+    "tests/docs/test_commands.py",
+    "tests/docs/test_site.py",
+    "tests/web/browser/",
+)
 
 
 def pytest_xdist_make_scheduler(config, log):
-    """All other tests are given out one by one, to whichever process is free."""
+    """The largest groups first; other tests are given out one by one, to whoever is free."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
@@ -80,6 +86,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.nodeid.startswith(SLOW):
             item.add_marker("slow")
+    # Short ones last: nobody waits at the end for another who has just begun a long one.
+    items.sort(key=lambda item: not item.nodeid.startswith(SLOW))
 
 
 HARVEST = blocks(ROOT / "docs/worlds/tutorial.md", "python")[0]

@@ -1,8 +1,6 @@
 """Work in processes: what one was doing when it died is done again, and none is left behind."""
 
 import os
-import subprocess
-import sys
 
 import psutil
 import pytest
@@ -12,6 +10,7 @@ from keisei.evaluation.evaluate import MatchSettings, play_batch, play_in_batche
 from keisei.evaluation.statistics import Sprt
 from keisei.processes.pool import Pool, ProcessPool
 from tests.evaluation.work import die, die_at_first, fail
+from tests.processes import Process
 
 
 @pytest.fixture
@@ -51,28 +50,27 @@ def test_an_error_in_a_process_is_the_same_error_here(pool, tmp_path):
         list(work.finished(wait_for_all=True))
 
 
-def test_processes_end_with_a_parent_that_is_killed():
-    script = (
+def test_processes_end_with_a_parent_that_is_killed(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
         "from keisei.processes.pool import ProcessPool; import time\n"
         "pool = ProcessPool(time.sleep, 1)\n"
         "pool.submit('a', 600)\n"
         "print(next(iter(pool._working.values()))[0].pid, flush=True)\n"
         "list(pool.finished(wait_for_all=True))\n"
     )
-    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    parent = Process([], script)
     worker = psutil.Process(int(parent.stdout.readline()))
     parent.kill()
-    parent.wait(timeout=30)
     worker.wait(timeout=60)  # raises if it is still there
-    parent.stdout.close()
 
 
-@pytest.mark.parametrize("sprt", [None, Sprt(elo1=100)])
-def test_a_match_is_the_same_whatever_the_number_of_processes(pool, sprt):
-    settings = MatchSettings(games=48, at_once=4, sprt=sprt)
+@pytest.mark.parametrize(("games", "sprt"), [(12, None), (48, Sprt(elo1=100))])
+def test_a_match_is_the_same_whatever_the_number_of_processes(pool, games, sprt):
+    settings = MatchSettings(games=games, at_once=4, sprt=sprt)
     here, there = (
         list(play_in_batches("greedy", "random", settings, where))[-1]
         for where in (Pool(play_batch), pool(play_batch))
     )
     assert here.games == there.games
-    assert (len(here.games) < 48) == (sprt is not None)
+    assert (len(here.games) < games) == (sprt is not None)

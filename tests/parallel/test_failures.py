@@ -12,6 +12,7 @@ import pytest
 from keisei.processes import line
 from keisei.processes.nursery import Nursery
 from keisei.training.parallel import ParallelError, ParallelManager, SerialManager
+from tests.processes import Process
 
 from .conftest import (
     are_gone,
@@ -252,12 +253,22 @@ while True:
 """
 
 
-@pytest.mark.parametrize("inference", ["local", "central"])
-def test_all_leave_when_the_main_process_is_killed_and_a_script_needs_no_guard(tmp_path, inference):
+def forked(script):
+    return Process([], script)
+
+
+def fresh(script):
+    return subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize(("inference", "start"), [("local", forked), ("central", fresh)])
+def test_all_leave_when_the_main_process_is_killed_and_a_script_needs_no_guard(
+    tmp_path, inference, start
+):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(tests=str(Path(__file__).parents[2]), inference=inference))
     before = files_in_shared_memory()
-    main = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    main = start(script)
     started = [int(pid) for pid in main.stdout.readline().split()]
     names = {Path(f"/proc/{pid}/comm").read_text().strip() for pid in started}
     assert names >= {"keisei-worker-0", "keisei-worker-1"}

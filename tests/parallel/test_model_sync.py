@@ -1,12 +1,11 @@
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from keisei.processes import line
 from keisei.training.parallel.model_sync import (
     ModelReceiver,
     ModelSynchronizer,
@@ -14,6 +13,7 @@ from keisei.training.parallel.model_sync import (
     pack_weights,
     unpack_weights,
 )
+from tests.parallel.reading import LAST
 
 
 def filled(value):
@@ -23,50 +23,28 @@ def filled(value):
     return network
 
 
-READER = """
-import sys
-from torch import nn
-from keisei.training.parallel.model_sync import ModelReceiver
-
-network = nn.Linear(1000, 300)
-receiver = ModelReceiver(network, int(sys.argv[1]))
-seen = -1
-print("ready", flush=True)
-while seen < 1000:
-    version = receiver.update()
-    assert version >= seen, "versions only grow"
-    values = {float(weight.min()) for weight in network.parameters()}
-    values |= {float(weight.max()) for weight in network.parameters()}
-    assert values == {float(version)}, f"version {version} is torn: {values}"
-    seen = version
-"""
+def start_reader(weights):
+    """A process that reads; it has begun."""
+    ready, tell = os.pipe()
+    files = {"weights": [weights], "ready": [tell]}
+    reader = line._nursery.start("tests.parallel.reading", files, "", True)
+    os.close(tell)
+    with open(ready) as told:
+        assert told.readline() == "ready\n"
+    return reader
 
 
 def test_readers_see_whole_versions_only_while_the_learner_writes_without_pause():
     network = filled(0)
     synchronizer = ModelSynchronizer(network)
     synchronizer.publish(0)
-    fd = synchronizer.shared.fd
-    readers = [
-        subprocess.Popen(
-            [sys.executable, "-c", READER, str(fd)],
-            pass_fds=[fd],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    for reader in readers:
-        assert reader.stdout.readline() == "ready\n"
-    for version in range(1, 1001):
+    readers = [start_reader(synchronizer.shared.fd) for _ in range(2)]
+    for version in range(1, LAST + 1):
         for weight in network.parameters():
             weight.data.fill_(version)
         synchronizer.publish(version)
-    for reader in readers:
-        _, errors = reader.communicate(timeout=60)
-        assert reader.returncode == 0, errors
-    assert synchronizer.get_sync_stats()["sync_count"] == 1001
+    assert [reader.wait(200) for reader in readers] == [0, 0]
+    assert synchronizer.get_sync_stats()["sync_count"] == LAST + 1
     synchronizer.shared.close()
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from tests.training.conftest import (
     finish,
     name_of,
     options,
+    run_python,
     state,
     wait_for,
     workers_of,
@@ -152,18 +152,11 @@ def test_where_workers_cannot_start_training_goes_on_in_one_process_and_says_why
     tmp_path, undisturbed
 ):
     settings = options(WORKERS, "training.parallel.inference=central")  # needs 30 descriptors
-    done = subprocess.run(
-        [sys.executable, "-m", "keisei", "train", "--name", "a", *settings],
-        cwd=tmp_path,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32)),
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Too many open files" in done.stderr
-    assert "training goes on in one process" in done.stderr
+    code = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))\n"
+    code += "from keisei.cli import main; main()"
+    _, err = finish(run_python(tmp_path, code, "train", "--name", "a", *settings))
+    assert "Too many open files" in err
+    assert "training goes on in one process" in err
     assert_same(undisturbed["agent"], state(tmp_path / "runs" / "a")["agent"])
 
 

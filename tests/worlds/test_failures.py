@@ -5,7 +5,6 @@ import resource
 import select
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 
@@ -17,6 +16,7 @@ from keisei.processes import line
 from keisei.processes.nursery import Nursery
 from keisei.worlds import learner_process
 from keisei.worlds.double_dqn import DoubleDQN
+from tests.processes import PIPE, Process
 from tests.worlds.conftest import SMALL, weights_of
 
 ASYNC = "parallel.async_learning=true"
@@ -165,18 +165,18 @@ def test_no_process_is_left_when_an_environment_is_closed(make):
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="Linux alone tells when a process ends")
-def test_a_learner_process_goes_when_its_parent_is_killed():
-    code = (
+def test_a_learner_process_goes_when_its_parent_is_killed(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
         "from keisei.worlds import make_environment\n"
         f"environment = make_environment('treasure_hunt', {[*SMALL, ASYNC]})\n"
         "environment.run_experiment(1)\n"
         "print(environment.groups[0].worker.process.pid, flush=True)\n"
         "input()\n"
     )
-    pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe) as parent:
-        learner = os.pidfd_open(int(parent.stdout.readline()))
-        parent.kill()
+    parent = Process([], script, stdin=PIPE)
+    learner = os.pidfd_open(int(parent.stdout.readline()))
+    parent.kill()
     gone, _, _ = select.select([learner], [], [], 60)  # readable when the process has ended
     os.close(learner)
     assert gone
