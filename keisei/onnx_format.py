@@ -46,7 +46,8 @@ class _AllScores(nn.Module):
             return policy, values
         starts, targets = policy.split([head.starts, SQUARES], 1)
         pairs = (starts @ targets.transpose(1, 2)).flatten(1)  # [N, starts * squares]
-        return pairs[:, head.start * SQUARES + head.target - head.starts], values
+        start, target = head.ends
+        return pairs[:, start * SQUARES + target - head.starts], values
 
 
 def write_onnx(network: ActorCriticResTower, facts: dict[str, Any], file: Path) -> None:

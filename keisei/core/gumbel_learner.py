@@ -38,12 +38,12 @@ class GumbelLearner(Learner):
         metrics["learning_rate"] = self.optimizer.param_groups[0]["lr"]
         return metrics
 
-    def _step(self, batch: Batch) -> Metrics:
+    def _step(self, batch: Batch) -> dict[str, Tensor]:
         """One gradient step on one minibatch."""
         with self.precision():
             loss, metrics = self._loss(batch)
         metrics["gradient_norm"] = self.descend(loss)
-        return {name: float(value) for name, value in metrics.items()}
+        return metrics
 
     def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         improved = torch.from_numpy(batch.improved).to(self.device)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -34,9 +34,13 @@ def left(progress: float, end: float) -> float:
     return 1 + (end - 1) * min(max(progress, 0.0), 1.0)
 
 
-def mean_metrics(history: Sequence[Metrics]) -> Metrics:
-    """The mean of each figure over the gradient steps of an update."""
-    return {name: float(np.mean([one[name] for one in history])) for name in history[0]}
+def mean_metrics(history: Sequence[Mapping[str, Tensor]]) -> Metrics:
+    """The mean of each figure over the gradient steps of an update.
+
+    Figures stay where they were computed until here: to read one on a GPU is to wait for it.
+    """
+    columns = {name: torch.stack([one[name] for one in history]) for name in history[0]}
+    return {name: float(np.mean(column.tolist())) for name, column in columns.items()}
 
 
 def make_learner(config: AppConfig) -> Learner:

@@ -85,8 +85,7 @@ class FromToHead(nn.Module):
     """
 
     starts = 2 * SQUARES + len(HAND_PIECES)
-    start: Tensor  # of each action, among the vectors
-    target: Tensor
+    ends: Tensor  # [2, 13527]: start and target of each action, among the vectors
 
     def __init__(self, width: int, dim: int = 32) -> None:
         super().__init__()
@@ -95,8 +94,8 @@ class FromToHead(nn.Module):
         self.pieces = nn.Parameter(torch.randn(len(HAND_PIECES), dim) / dim)
         from_square = PROMOTE * SQUARES + FROM_SQUARE
         start = np.where(DROP_PIECE > 0, 2 * SQUARES + DROP_PIECE - 1, from_square)
-        self.register_buffer("start", torch.from_numpy(start), persistent=False)
-        self.register_buffer("target", torch.from_numpy(self.starts + TO_SQUARE), persistent=False)
+        ends = torch.from_numpy(np.stack([start, self.starts + TO_SQUARE]))
+        self.register_buffer("ends", ends, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """The vectors [B, 162 + 7 + 81, dim] of all starts and targets."""
@@ -107,10 +106,9 @@ class FromToHead(nn.Module):
 
     def scores(self, vectors: Tensor, rows: Tensor, actions: Tensor) -> Tensor:
         """The scores of actions [N] in the positions `rows` [N]."""
-        base, flat = rows * vectors.shape[1], vectors.flatten(0, 1)
-        # Embedding look-ups, because their gradient is the fastest of all ways to index.
-        start = F.embedding(base + self.start[actions], flat)
-        target = F.embedding(base + self.target[actions], flat)
+        places = self.ends.index_select(1, actions) + rows * vectors.shape[1]
+        # An embedding look-up, because its gradient is the fastest of all ways to index.
+        start, target = F.embedding(places, vectors.flatten(0, 1)).float()
         return (start * target).sum(1)
 
 
@@ -192,7 +190,9 @@ class ActorCriticResTower(nn.Module):
 
     def scores(self, policy: Tensor, rows: Tensor, actions: Tensor) -> Tensor:
         """The policy's scores of actions [N] in the positions `rows` [N] of the batch."""
-        return self.policy.scores(policy.float(), rows, actions)
+        if policy.requires_grad:  # gradients are summed in float32
+            policy = policy.float()
+        return self.policy.scores(policy, rows, actions)
 
 
 def build_network(config: ModelConfig) -> ActorCriticResTower:

@@ -33,34 +33,34 @@ class PPOAgent(Learner):
         settings = self.config.training
         self.set_learning_rate(progress)
         entropy_coef = settings.entropy_coef * left(progress, settings.entropy_coef_end)
-        history: list[Metrics] = []
+        history: list[dict[str, Tensor]] = []
         stopped = False
         for _ in range(settings.ppo_epochs):
             for batch in buffer.minibatches(
                 settings.minibatch_size, self.rng, settings.share_learned
             ):
                 history.append(self._step(batch, entropy_coef))
-                stopped = bool(settings.target_kl) and history[-1]["kl"] > settings.target_kl
+                stopped = 0 < settings.target_kl < float(history[-1]["kl"])
                 if stopped:
                     break
             if stopped:
                 break
         self.finish_update()
         metrics = mean_metrics(history)
-        metrics["first_ratio_error"] = history[0]["ratio_error"]
-        metrics["first_clip_fraction"] = history[0]["clip_fraction"]
+        metrics["first_ratio_error"] = float(history[0]["ratio_error"])
+        metrics["first_clip_fraction"] = float(history[0]["clip_fraction"])
         metrics["minibatches"] = len(history)
         metrics["learning_rate"] = self.optimizer.param_groups[0]["lr"]
         metrics["explained_variance"] = _explained_variance(buffer.get_batch())
         del metrics["ratio_error"]
         return metrics
 
-    def _step(self, batch: Batch, entropy_coef: float) -> Metrics:
+    def _step(self, batch: Batch, entropy_coef: float) -> dict[str, Tensor]:
         """One gradient step on one minibatch."""
         with self.precision():
             loss, metrics = self._loss(batch, entropy_coef)
         metrics["gradient_norm"] = self.descend(loss)
-        return {name: float(value) for name, value in metrics.items()}
+        return metrics
 
     def _loss(self, batch: Batch, entropy_coef: float) -> tuple[Tensor, dict[str, Tensor]]:
         settings = self.config.training

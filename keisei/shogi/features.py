@@ -49,12 +49,10 @@ Planes = npt.NDArray[np.float32]  # [..., 46, 9, 9]
 OTHER = 16  # added to a piece's number when it is the opponent's
 _HAND_SCALE = (1 / np.tile([18, 4, 4, 4, 2, 2, 4], 2)).astype(np.float32)
 
-# Where the plane of a piece begins in a position's 46 * 81 numbers. Empty squares (and codes that
-# are not pieces) mark plane 28: it is a hand plane, and those are filled after the pieces.
-_PLANE_START = np.full(32, 28 * SQUARES, dtype=np.int32)
-_PLANE_START[1:15] = np.arange(14) * SQUARES
-_PLANE_START[1 + OTHER : 15 + OTHER] = np.arange(14, 28) * SQUARES
-_SQUARE = np.arange(SQUARES, dtype=np.int32)
+# What a square shows in the 46 planes by its piece alone; empty squares show nothing.
+_SHOWN = np.zeros((32, NUM_PLANES), dtype=np.float32)
+_SHOWN[range(1, 15), range(14)] = 1
+_SHOWN[range(1 + OTHER, 15 + OTHER), range(14, 28)] = 1
 
 
 def move_counts(observations: Observations) -> npt.NDArray[np.int32]:
@@ -66,24 +64,23 @@ def move_counts(observations: Observations) -> npt.NDArray[np.int32]:
 def planes(observations: Observations, out: Planes | None = None) -> Planes:
     """The `core46` planes [N, 46, 9, 9] of compact observations [N, 100].
 
+    In memory the planes of a square stand together (channels last), as networks read them.
+
     >>> from keisei.shogi import ShogiGame
     >>> planes(ShogiGame().observation()[None]).shape
     (1, 46, 9, 9)
     """
     count = len(observations)
     if out is None:
-        out = np.empty((count, NUM_PLANES, 9, 9), dtype=np.float32)
-    flat = out.reshape(count, NUM_PLANES, SQUARES)
-    flat[:, :28] = 0
-    game = np.arange(count, dtype=np.int32) * (NUM_PLANES * SQUARES)
-    marks = _PLANE_START[observations[:, :SQUARES]]
-    marks += _SQUARE + game[:, None]
-    flat.reshape(-1)[marks] = 1
+        out = np.empty((count, 9, 9, NUM_PLANES), dtype=np.float32).transpose(0, 3, 1, 2)
+    squares = out.transpose(0, 2, 3, 1)
+    board = observations[:, :SQUARES].reshape(count, 9, 9)
+    np.take(_SHOWN, board, axis=0, out=squares, mode="clip")  # other modes write it twice
     scalars = np.empty((count, 18), dtype=np.float32)
     scalars[:, :14] = observations[:, HANDS] * _HAND_SCALE
     scalars[:, 14] = observations[:, SIDE]
     scalars[:, 15] = np.minimum(move_counts(observations) / MOVE_COUNT_SCALE, 1)
     scalars[:, 16] = observations[:, REPETITIONS] / 3
     scalars[:, 17] = observations[:, IN_CHECK]
-    flat[:, 28:] = scalars[:, :, None]
+    squares[..., 28:] = scalars[:, None, None]
     return out

@@ -83,6 +83,26 @@ def test_a_bfloat16_network_says_nearly_the_same():
     assert gap.sum() / 64 < 1e-3  # KL divergence, per position
 
 
+def test_the_networks_input_is_in_the_order_that_its_layers_read():
+    for name in ("float32", "bfloat16"):
+        network = in_precision(build_network(ModelConfig(depth=1, width=8)), name)
+        planes = network.planes(VectorShogi(3).observations)
+        assert planes.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_a_move_has_the_score_and_the_gradient_of_float32_arithmetic():
+    network = build_network(ModelConfig(depth=1, width=8))
+    rows, actions = torch.zeros(1000, dtype=torch.long), torch.full((1000,), 7126)
+    rough = torch.randn(1, 250, 32).bfloat16().requires_grad_()
+    exact = rough.detach().float().requires_grad_()
+    scores = [network.scores(policy, rows, actions) for policy in (rough, exact)]
+    assert torch.equal(*scores)
+    assert torch.equal(network.scores(rough.detach(), rows, actions), scores[1])
+    for one in scores:
+        one.sum().backward()
+    assert torch.equal(rough.grad, exact.grad.bfloat16())  # 1,000 equal terms: no digit was lost
+
+
 def test_weights_cross_to_workers_in_two_bytes_each_and_unchanged():
     network = in_precision(build_network(ModelConfig(depth=1, width=8)), "bfloat16")
     packed = pack_weights(network)
