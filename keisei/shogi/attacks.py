@@ -15,6 +15,8 @@ planes say it. They are the rules' alone: what could move to a square if it held
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -83,12 +85,13 @@ _KNIGHTS = np.array([_squares(df, dr) for dr in (2, -2) for df in (-1, 1)])  # o
 _ATTACKERS = _attackers().reshape(-1)
 _NEAR_TABLE = (np.arange(len(_DIRECTIONS), dtype=np.int16) * 512)[:, None, None]
 _FAR_TABLE = _NEAR_TABLE + np.int16(256)
-_WORTH = np.zeros(256, dtype=np.float32)  # of the rank of the least attacker, counted from 0
-_WORTH[: len(_BY_WORTH)] = np.linspace(1, 0, len(_BY_WORTH))
+_LEAST_WORTH = len(_BY_WORTH) - 1  # a pawn is worth this much as an attacker, the king nothing
+# What one is worth in each plane.
+_SCALE = np.array([1, 1, 1 / 4, 1 / _LEAST_WORTH] * 2 + [1] * 6, dtype=np.float32)
 
 
 def attack_planes(observations: Observations) -> npt.NDArray[np.float32]:
-    """The planes [N, 14, 9, 9] of compact observations [N, 100].
+    """The planes [N, 14, 9, 9] of compact observations [N, 100]; channels last, as `planes`.
 
     >>> from keisei.shogi import ShogiGame
     >>> planes = attack_planes(ShogiGame().observation()[None])
@@ -108,19 +111,14 @@ def attack_planes(observations: Observations) -> npt.NDArray[np.float32]:
     knights[:2] *= knights[:2] == _KNIGHT
     knights[2:] *= knights[2:] == _KNIGHT + _THEIRS
     seen -= 1  # the mover's are 0 to 13 now, the opponent's 128 to 141, and nobody is 255
-    sides = []
+    planes: list[npt.NDArray[Any]] = []
     for ours in (seen, seen ^ _THEIRS):
         attackers = (ours < len(_BY_WORTH)).sum(0, dtype=np.uint8)
-        sides += [attackers, ours.min(0)]
-    flat = np.stack(sides + checks).transpose(2, 0, 1)  # [N, 4 + 6, 81]
-    planes = np.empty((count, NUM_ATTACK_PLANES, SQUARES), dtype=np.float32)
-    attackers = flat[:, :4:2]
-    planes[:, :8:4] = attackers > 0
-    planes[:, 1:8:4] = attackers > 1
-    planes[:, 2:8:4] = attackers * np.float32(0.25)
-    planes[:, 3:8:4] = _WORTH[flat[:, 1:4:2]]
-    planes[:, 8:] = flat[:, 4:]
-    return planes.reshape(count, NUM_ATTACK_PLANES, 9, 9)
+        worth = _LEAST_WORTH - np.minimum(ours.min(0), _LEAST_WORTH)
+        planes += [attackers > 0, attackers > 1, attackers, worth]
+    by_square = np.stack(planes + checks, dtype=np.uint8, casting="unsafe").transpose(2, 1, 0)
+    scaled = np.ascontiguousarray(by_square) * _SCALE  # [N, 81, 14]
+    return scaled.reshape(count, 9, 9, NUM_ATTACK_PLANES).transpose(0, 3, 1, 2)
 
 
 def _first_pieces(board: Bytes) -> tuple[Bytes, npt.NDArray[np.bool_]]:
