@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from keisei.evaluation.match import play_match
+from keisei.evaluation.match import play_games
 from keisei.evaluation.pairs import Pentanomial
 from keisei.evaluation.players import PolicyPlayer, Turns
 from keisei.evaluation.statistics import summarise
@@ -97,7 +97,7 @@ class LevelPlayer:
 
 def cost(level: Level, pairs: int) -> None:
     """Play the match, and print what came of it."""
-    result = play_match(LevelPlayer(level, True), LevelPlayer(level, False), 2 * pairs, at_once=32)
+    result = play_games(LevelPlayer(level, True), LevelPlayer(level, False), 2 * pairs, at_once=32)
     match = summarise(Pentanomial.of_points(result.pairs()))
     low, high = match.elo_interval
     print(f"{result}: {match.elo:+.0f} Elo ({low:+.0f} to {high:+.0f}), {level.player}", flush=True)
