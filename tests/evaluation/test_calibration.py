@@ -52,14 +52,14 @@ def test_a_curve_that_cannot_be_is_refused(values, scores):
 
 
 def test_the_shipped_network_is_calibrated_in_each_tenth():
-    """Within 3 points, and what 300 games leave to chance: one game has many positions."""
+    """Within 3 points, and what 150 games leave to chance: one game has many positions."""
     trained = load_trained(SHIPPED_PATH)
-    values, scores, games = play_for_values(trained.policy, games=300, seed=7)
+    values, scores, games = play_for_values(trained.policy, games=150, seed=7)
     chances = np.array([(1 + trained.curve.value(value)) / 2 for value in values])
     for tenth in range(10):
         there = (chances >= tenth / 10) & (chances < (tenth + 1) / 10)
         gaps = (scores - chances)[there]
-        sums = np.bincount(games[there].astype(int), gaps, minlength=300)
+        sums = np.bincount(games[there].astype(int), gaps, minlength=150)
         chance = 3 * np.sqrt((sums**2).sum()) / max(len(gaps), 1)  # of games, not of positions
         assert abs(gaps.mean()) < 0.03 + chance, tenth
 

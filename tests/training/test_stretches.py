@@ -18,7 +18,13 @@ STRETCHES = (
     "training.search.visits: 4, training.parallel.rollout_length: 16}}, "
     "{begin: 900, change: {training.learning_rate: 0.0001}}]"
 )
-WHOLE = options(STRETCHES, "training.total_timesteps=1536", "training.checkpoint_interval=256")
+WHOLE = options(
+    STRETCHES,
+    "training.total_timesteps=1536",
+    "training.checkpoint_interval=256",
+    "evaluation.games=2",
+    "evaluation.final_games=0",
+)
 
 
 def trainer_of(folder, *overrides):

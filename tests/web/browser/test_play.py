@@ -13,14 +13,20 @@ MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
 MY_MOVE = re.compile("Your move|You are in check")
 
 
-def start(page, sfen=None, side="Black"):
-    """Fill in the form for a quick opponent and begin."""
+def fill_in(page, sfen=None, side="Black"):
+    """Fill in the form for a quick opponent, and send it."""
     page.get_by_role("slider", name="Strength").fill("0")
     page.get_by_role("radio", name=side).check()
     if sfen:
         page.get_by_role("combobox", name="Start").select_option("sfen")
         page.get_by_role("textbox", name="SFEN").fill(sfen)
     page.get_by_role("button", name="Start the game").click()
+
+
+def start(page, sfen=None, side="Black"):
+    """Begin a game, and wait for its board: the form has one with the same pieces."""
+    fill_in(page, sfen, side)
+    expect(page.locator("p.status")).to_be_visible()
 
 
 def square(page, name):
@@ -199,7 +205,7 @@ def test_hints_are_shown_and_moves_taken_back(open_page, address):
 
 def test_a_position_that_cannot_be_is_refused_in_words(open_page, address):
     page = open_page(f"{address}/#/play?run=first", expected=["400", "422"])
-    start(page, "nonsense")
+    fill_in(page, "nonsense")
     expect(page.locator("form").get_by_role("alert")).to_contain_text("nonsense")
 
 
