@@ -161,7 +161,7 @@ def test_resignation_and_its_record(client, tmp_path, form):
     record = read_record(file)
     assert record.moves == ("7g7f", reply)
     assert str(record.outcome) == "white wins by resignation"
-    assert (record.black, record.white) == ("Human", "Keisei")
+    assert (record.black, record.white) == ("Human", "first, step 1,024")
 
 
 def test_a_resignation_while_the_agent_is_to_move_is_a_comment_in_the_record(client, tmp_path):
