@@ -85,7 +85,9 @@ def reference_row(level: Level, yardstick: Yardstick) -> dict[str, Any] | None:
 def write_table(rows: list[dict[str, Any]]) -> None:
     """Put the ratings into the documentation, in place of the old ones."""
     lines = []
-    for level, row in zip(LEVELS, rows, strict=True):
+    levels = {level.name: level for level in LEVELS}
+    for row in rows:
+        level = levels[row["level"]]
         how = (
             f"{level.nodes:,} nodes"
             if level.nodes
@@ -124,20 +126,25 @@ def main(file: Path, minutes: float) -> None:
     candidates = [candidate(level, known.get(level.name, {})) for level in unknown]
     begin = time.monotonic()
 
-    def tell(name: str, reference: str, result: MatchResult) -> None:
-        print(f"{name} - {reference}: +{result.wins} ={result.draws} -{result.losses}", flush=True)
+    def keep() -> list[dict[str, Any]]:
         for level, one in zip(unknown, candidates, strict=True):
             if one.games:
                 known[level.name] = row(level, one.rating(yardstick), one.results)
-        write(file, [known[level.name] for level in LEVELS if level.name in known], yardstick)
+        rows = [known[level.name] for level in LEVELS if level.name in known]
+        write(file, rows, yardstick)
+        return rows
+
+    def tell(name: str, reference: str, result: MatchResult) -> None:
+        print(f"{name} - {reference}: +{result.wins} ={result.draws} -{result.losses}", flush=True)
+        keep()
 
     with suppress(KeyboardInterrupt), open_process_pool(play_batch) as pool:
         for one in candidates:
             measure([one], yardstick, pool, until=begin + 60 * minutes, tell=tell)
-    rows = [known[level.name] for level in LEVELS if level.name in known]
+    rows = keep()
     for found in rows:
         print("{level}: {elo} ({low} to {high}), {games} games, {player}".format(**found))
-    if file == FILE and len(rows) == len(LEVELS):
+    if file == FILE:
         write_table(rows)
     print(f"{time.monotonic() - begin:.0f} seconds")
 
