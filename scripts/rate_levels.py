@@ -5,9 +5,10 @@ Writes levels.json beside it, from which the page has its ratings, and the table
     python scripts/rate_levels.py              # a quarter of an hour
     python scripts/rate_levels.py --minutes 1 -o try.json
 
-Each level plays until its interval is narrow enough. Its games are kept in the file as long as
-neither the level nor its network changes, so the command can be stopped and goes on where it was.
-A level that did change begins against references close to its old rating.
+A level that is a reference of the yardstick has its rating. The others play until their intervals
+are narrow enough, those that search least first. Their games are kept in the file as long as
+neither a level nor its network changes, so the command can be stopped and goes on where it was. A
+level that did change begins against references close to its old rating.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import json
 import re
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -26,8 +28,10 @@ from keisei.evaluation.evaluate import play_batch
 from keisei.evaluation.match import MatchResult
 from keisei.evaluation.pairs import Pentanomial
 from keisei.evaluation.rate import Candidate, measure
+from keisei.evaluation.ratings import Rating
 from keisei.evaluation.yardstick import Yardstick, check_engines, load_yardstick
 from keisei.files import replace_file
+from keisei.models import SHIPPED
 from keisei.models.levels import FILE, LEVELS, Level, fingerprint
 from keisei.processes.pool import open_process_pool
 
@@ -55,26 +59,35 @@ def candidate(level: Level, known: dict[str, Any]) -> Candidate:
     return one
 
 
-def row(level: Level, rated: Candidate, yardstick: Yardstick) -> dict[str, Any]:
+def row(level: Level, rating: Rating, results: Mapping[str, Pentanomial]) -> dict[str, Any]:
     """A level as the file has it."""
-    rating = rated.rating(yardstick)
-    elo, low, high = (round(value) for value in (rating.elo, rating.low, rating.high))
     return {
         "level": level.name,
         "player": level.player,
         "network": fingerprint(level.network),
-        "elo": elo,
-        "low": low,
-        "high": high,
+        "elo": round(rating.elo),
+        "low": round(rating.low),
+        "high": round(rating.high),
         "games": rating.games,
-        "results": {name: list(pairs.counts) for name, pairs in rated.results.items()},
+        "results": {name: list(pairs.counts) for name, pairs in results.items()},
     }
+
+
+def reference_row(level: Level, yardstick: Yardstick) -> dict[str, Any] | None:
+    """The same for a level that is a reference."""
+    for one in yardstick.references:
+        if one.player == level.player and level.network != SHIPPED:  # which may change
+            low, high = one.elo - one.error, one.elo + one.error
+            return row(level, Rating(one.name, one.elo, low, high, one.games), {})
+    return None
 
 
 def write_table(rows: list[dict[str, Any]]) -> None:
     """Put the ratings into the documentation, in place of the old ones."""
     lines = []
-    for level, row in zip(LEVELS, rows, strict=True):
+    levels = {level.name: level for level in LEVELS}
+    for row in rows:
+        level = levels[row["level"]]
         how = (
             f"{level.nodes:,} nodes"
             if level.nodes
@@ -107,22 +120,31 @@ def main(file: Path, minutes: float) -> None:
         print(missing)
     check_engines(yardstick)
     known = known_rows(file, yardstick)
-    candidates = [candidate(level, known.get(level.name, {})) for level in LEVELS]
+    known |= {one.name: rated for one in LEVELS if (rated := reference_row(one, yardstick))}
+    unknown = [level for level in LEVELS if reference_row(level, yardstick) is None]
+    unknown.sort(key=lambda level: level.nodes)
+    candidates = [candidate(level, known.get(level.name, {})) for level in unknown]
     begin = time.monotonic()
+
+    def keep() -> list[dict[str, Any]]:
+        for level, one in zip(unknown, candidates, strict=True):
+            if one.games:
+                known[level.name] = row(level, one.rating(yardstick), one.results)
+        rows = [known[level.name] for level in LEVELS if level.name in known]
+        write(file, rows, yardstick)
+        return rows
 
     def tell(name: str, reference: str, result: MatchResult) -> None:
         print(f"{name} - {reference}: +{result.wins} ={result.draws} -{result.losses}", flush=True)
-        for level, one in zip(LEVELS, candidates, strict=True):
-            if one.games:
-                known[level.name] = row(level, one, yardstick)
-        write(file, [known[level.name] for level in LEVELS if level.name in known], yardstick)
+        keep()
 
     with suppress(KeyboardInterrupt), open_process_pool(play_batch) as pool:
-        measure(candidates, yardstick, pool, until=begin + 60 * minutes, tell=tell)
-    rows = [known[level.name] for level in LEVELS if level.name in known]
-    for one in rows:
-        print("{level}: {elo} ({low} to {high}), {games} games, {player}".format(**one))
-    if file == FILE and len(rows) == len(LEVELS):
+        for one in candidates:
+            measure([one], yardstick, pool, until=begin + 60 * minutes, tell=tell)
+    rows = keep()
+    for found in rows:
+        print("{level}: {elo} ({low} to {high}), {games} games, {player}".format(**found))
+    if file == FILE:
         write_table(rows)
     print(f"{time.monotonic() - begin:.0f} seconds")
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from keisei.models import NETWORKS, SHIPPED
 
+TEMPERATURE = 0.5  # at which policies play in matches unless told otherwise
 FILE = Path(__file__).parent / "levels.json"
 
 
@@ -25,17 +26,20 @@ class Level:
     name: str
     network: str
     nodes: int = 0  # searched per move
-    temperature: float = 0.5  # of the policy alone
+    temperature: float = TEMPERATURE  # of the policy alone
 
     @property
     def player(self) -> str:
         """The same as a player of matches.
 
-        >>> LEVELS[0].player
-        'quick-131072,temperature=2'
+        >>> [level.player for level in LEVELS[:2]]
+        ['quick-131072,temperature=2', 'quick-131072']
         """
-        how = f"nodes={self.nodes}" if self.nodes else f"temperature={self.temperature:g}"
-        return f"{self.network},{how}"
+        if self.nodes:
+            return f"{self.network},nodes={self.nodes}"
+        if self.temperature != TEMPERATURE:
+            return f"{self.network},temperature={self.temperature:g}"
+        return self.network
 
 
 LEVELS = (

@@ -8,13 +8,12 @@ from pathlib import Path
 
 from keisei.errors import KeiseiError
 from keisei.models import NETWORKS
-from keisei.models.levels import LEVELS, Level, ratings
+from keisei.models.levels import LEVELS, TEMPERATURE, Level, ratings
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import Elo, PlayerList, PlayerRow
 from keisei.web.threads import NotFound
 
 AGENT = "Keisei"
-TEMPERATURE = 0.5  # of a run's policy: as in matches (docs/strength.md)
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,12 @@ from keisei.web.positions import blacks_value, line_names, top_moves
 from keisei.web.schema import Problem
 from keisei.web.threads import Busy, Threads, WebError
 
-NODES = 250  # for each position: a game of 100 moves takes 12 s on one idle core
+NODES = 200  # for each position: a game of 100 moves takes 10 s on one idle core
 MISTAKE = 0.05  # of the chance to win: a move that loses so much is marked, and looked at again
-# The second look: as many nodes for all of a game's mistakes as this for each of its positions, so
-# that it never takes longer than the first...
-MORE = 150
-LEAST, MOST = 500, 1500  # ...and for each position before and after a mistake
+# The second look: so many nodes for each position of the game are spent on those before and after
+# mistakes (8 s more for 100 moves), at least and at most so many on each of them.
+MORE = 170
+LEAST, MOST = 500, 1500
 GROUP = 8  # positions that are searched together: they share batches
 FIRST = 2  # and at first, so that there is something to see at once
 LINE = 8  # moves that are shown of the best line
@@ -122,9 +122,9 @@ class Reviews:
         first, count = len(review.found), review.positions
         plies: Sequence[int] = range(first, min(first + (GROUP if first else FIRST), count))
         nodes = NODES
-        if first >= count:  # the second look
-            plies = review.again[first - count :][:GROUP]
+        if first >= count:  # the second look: as many nodes at a time
             nodes = min(_more_nodes(count) // len(review.again), MOST)
+            plies = review.again[first - count :][: max(GROUP * NODES // nodes, 1)]
         found = judge(review.network, review.record, plies, nodes, left.is_set)
         if not left.is_set() and not self._closing():
             review.add(found)

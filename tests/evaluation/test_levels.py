@@ -15,6 +15,7 @@ from keisei.models.levels import FILE, LEVELS, fingerprint, ratings
 from tests.docs.pages import ROOT
 
 DATA = json.loads(FILE.read_text(encoding="utf-8"))
+REFERENCES = {reference.player for reference in load_yardstick().references}
 RATED = [ratings()[level.player] for level in LEVELS]
 
 
@@ -28,7 +29,8 @@ def test_there_are_ten_levels_with_names_of_their_own():
 def test_what_was_rated_is_what_plays():
     for level, row in zip(LEVELS, DATA["ratings"], strict=True):
         assert row["network"] == fingerprint(level.network), f"{level.name}: rate it again"
-        assert row["games"] == sum(2 * sum(pairs) for pairs in row["results"].values())
+        if row["player"] not in REFERENCES:
+            assert row["games"] == sum(2 * sum(pairs) for pairs in row["results"].values())
     assert DATA["yardstick"] == load_yardstick().made
     assert DATA["made"] >= DATA["yardstick"]
 

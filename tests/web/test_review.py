@@ -9,6 +9,7 @@ from keisei.shogi.records import GameRecord, read_record
 from keisei.shogi.variations import FIRST_NODE, GameTree
 from keisei.web import kept, review
 from keisei.web.kept import KeptGames, KeptRecord
+from keisei.web.kept_schema import Judged
 from keisei.web.networks import Networks
 from keisei.web.threads import Busy, NotFound, WebError
 from tests.web.conftest import serving
@@ -40,7 +41,8 @@ def test_a_recorded_game_is_reviewed_from_the_first_position_to_the_last(client)
     count = game["length"] + 1
     assert len(updates[0]["values"]) == count  # the graph is there before the first search
     assert [update["done"] for update in updates] == sorted(update["done"] for update in updates)
-    judged = [one for update in updates for one in update["judged"]]
+    found = [one for update in updates for one in update["judged"]]
+    judged, second = found[:count], found[count:]
     assert [one["ply"] for one in judged] == list(range(count))
     assert judged[0]["loss"] is None
     assert all(0 <= one["loss"] <= 1 for one in judged[1:])
@@ -51,7 +53,13 @@ def test_a_recorded_game_is_reviewed_from_the_first_position_to_the_last(client)
         if before["best"] == shown["moves"][one["ply"] - 1]["usi"]
     ]
     assert set(best) <= {0.0}
-    assert events(client, kept)[0]["done"] == count  # known: not searched again
+    mistakes = [one["ply"] for one in judged[1:] if one["loss"] >= 0.05]
+    around = {ply for after in mistakes for ply in (after - 1, after)}
+    assert {one["ply"] for one in second} <= around  # looked at again
+    assert bool(second) == bool(around)
+    again = events(client, kept)
+    assert len(again) == 1  # known: not searched again
+    assert again[0]["done"] == again[0]["total"] == updates[-1]["total"]
 
 
 def test_a_played_game_is_kept_and_its_blunder_found(client):
@@ -65,6 +73,35 @@ def test_a_played_game_is_kept_and_its_blunder_found(client):
     shown = client.get(f"/api/kept/{game['kept']}").json()
     assert (shown["kind"], shown["side"], shown["black"]) == ("played", "black", "Human")
     assert (shown["winner"], shown["reason"]) == ("white", "resignation")
+
+
+def judged(ply, value):
+    return Judged(ply=ply, value=value, mate=None, best="1g1f", line=[], top=[], loss=None)
+
+
+def test_what_only_a_first_look_takes_for_a_mistake_is_none():
+    found = review._Review(SHORT, network=None, values=[])
+    found.add([judged(ply, value) for ply, value in enumerate((0.2, -0.2, 0.1, 0.08, 0.06))])
+    assert [one.loss for one in found.found] == [None, 0.2, 0.15, 0.01, 0.0]
+    assert found.again == [0, 1, 2]
+    assert found.total == 8
+    found.add([judged(0, 0.2), judged(1, 0.18), judged(2, 0.5)])
+    assert {one.ply: one.loss for one in found.found} == {
+        0: None,
+        1: 0.01,
+        2: 0.16,
+        3: 0.01,
+        4: 0.0,
+    }
+
+
+def test_of_too_many_mistakes_the_worst_are_looked_at_again():
+    losses = [None, *([0.1, 0.0, 0.3, 0.0] * 25)]
+    first = [judged(ply, 0).model_copy(update={"loss": one}) for ply, one in enumerate(losses)]
+    again = review._doubtful(first)
+    assert len(again) * review.LEAST <= review.MORE * len(first)
+    looked_at = [losses[ply] for ply in again if losses[ply]]
+    assert looked_at == [0.3] * 17
 
 
 def test_the_end_of_a_game_counts_as_what_it_is(client):

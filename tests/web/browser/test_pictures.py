@@ -148,6 +148,7 @@ def test_the_picture_of_a_game_in_play(open_page, serve, folder, tmp_path):
         viewport={"width": 1180, "height": 780},
         device_scale_factor=1.5,
     )
+    page.get_by_role("slider", name="Strength").fill("7")  # a level of that network
     page.get_by_role("button", name="Start the game").click()
     for turn in range(MOVES):
         expect(page.get_by_role("status").filter(has_text=MY_MOVE)).to_be_visible()

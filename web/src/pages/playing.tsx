@@ -77,7 +77,7 @@ function Playing({ game, onChange }: { game: PlayedGame; onChange: (game: Played
   useEffect(() => {
     setHint(null);
     setShown(null);
-  }, [game.position.sfen]);
+  }, [game.position.sfen, game.result]);
   const heard = useRef(game.moves.length);
   useEffect(() => {
     if (game.moves.length > heard.current) clack();
