@@ -30,7 +30,7 @@ def list_worlds() -> None:
 
     for name, world in WORLDS.items():
         typer.echo(f"{name:<18} {(world.__doc__ or '').strip().splitlines()[0]}")
-    typer.echo("pettingzoo:MODULE  Any PettingZoo ParallelEnv with discrete actions")
+    typer.echo("pettingzoo:MODULE  Any PettingZoo ParallelEnv")
     typer.echo("MODULE:CLASS       Your own world: a subclass of keisei.worlds.World")
 
 
@@ -90,7 +90,7 @@ def watch(
     ] = None,
     human: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option(help="Play this agent yourself: w a s d, space, e, f; q quits."),
+        typer.Option(help="Play this agent yourself; the keys are shown, q quits."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the episode.")] = 0,
     speed: Annotated[float, typer.Option(help="Turns per second.", min=0.1)] = 8.0,
@@ -121,6 +121,9 @@ def sweep(
         Optional[str],  # noqa: UP045
         typer.Option(help="Prefix of the runs' names; by default sweep-WORLD."),
     ] = None,
+    plot: Annotated[
+        Path, typer.Option(help="Write the curves to this PNG.", dir_okay=False)
+    ] = Path("sweep.png"),
     ray: Ray = None,
     json: JsonFile = None,
     runs: Runs = None,
@@ -128,8 +131,9 @@ def sweep(
     """Train one run per combination of settings and seed; run it again to continue."""
     from keisei.worlds.sweep import sweep as run_all
 
+    overrides = [*(override or []), *_in_folder(runs)]
     with readable_errors():
-        run_all(world, vary or [], seeds, [*(override or []), *_in_folder(runs)], name, ray, json)
+        run_all(world, vary or [], seeds, overrides, name, ray, json, plot)
 
 
 def _in_folder(runs: Path | None) -> list[str]:
@@ -153,3 +157,25 @@ def schelling(
 
     with readable_errors():
         draw(world, override or [], plot, epochs)
+
+
+@worlds.command()
+def evaluate(
+    runs_to_play: Annotated[
+        list[str],
+        typer.Argument(help="Runs of one world: their names or folders.", metavar="RUN..."),
+    ],
+    episodes: Annotated[int, typer.Option(help="Episodes of each match.", min=1)] = 32,
+    seed: Annotated[int, typer.Option(help="Seed of the episodes.")] = 0,
+    plot: Annotated[
+        Path, typer.Option(help="Write the matrix to this PNG.", dir_okay=False)
+    ] = Path("cross_play.png"),
+    json: JsonFile = None,
+    trust: Trust = False,
+    runs: Runs = None,
+) -> None:
+    """Let the newest agents of several runs play with each other: a cross-play matrix."""
+    from keisei.worlds.cross_play import evaluate as play
+
+    with readable_errors():
+        play(runs_to_play, episodes, seed, plot, json, trust, runs or USUAL_RUNS)

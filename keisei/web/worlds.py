@@ -74,7 +74,7 @@ def _play(run: Run, seed: int) -> Episode:
             Frame(
                 ground=[[numbers[cell[0].name] for cell in row] for row in rows],
                 cells=[[numbers[cell[-1].name] for cell in row] for row in rows],
-                agents=[(row, column, None) for row, column in world.places(0)],
+                agents=[(*place, world.heading(i)) for i, place in enumerate(world.places(0))],
                 rewards=[round(float(reward), 4) for reward in rewards],
             )
         )

@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from keisei.errors import KeiseiError
 from keisei.worlds.algorithm import Algorithm
-from keisei.worlds.config import LearnerSettings, WorldRunConfig
+from keisei.worlds.central_ppo import CentralPPO, together
+from keisei.worlds.config import LearnerSettings, PPOSettings, WorldRunConfig
+from keisei.worlds.continuous_ppo import ContinuousPPO
 from keisei.worlds.double_dqn import DoubleDQN
 from keisei.worlds.iqn import IQN
 from keisei.worlds.models import Ints, Learner, RandomModel
@@ -40,9 +42,19 @@ class Agent:
         """Is its model to be trained?"""
         return getattr(self.model, "learns", True)
 
+    @property
+    def moves(self) -> npt.NDArray[Any] | None:
+        """The numbers of its newest action [copies, numbers], in a world that asks for some."""
+        return getattr(self.model, "moves", None)
+
+    @property
+    def sees_all(self) -> bool:
+        """Has its model a central critic, which looks at what the others see as well?"""
+        return isinstance(self.model, Learner) and self.model.algorithm.view.own is not None
+
     def pov(self, world: AnyWorld) -> npt.NDArray[Any]:
         """What it sees in each copy."""
-        return world.pov(self.index)
+        return together(world.pov(), self.index) if self.sees_all else world.pov(self.index)
 
     def get_action(self, state: npt.NDArray[Any]) -> Ints:
         """What it does about it."""
@@ -57,7 +69,7 @@ class Agent:
 
     def act(self, world: AnyWorld, action: Ints) -> None:
         """Do it; the world keeps the rewards until the turn is over."""
-        world.act(self.index, action)
+        world.let_act(self.index, action)
 
     def add_memory(self, state: Any, action: Any, reward: Any, done: Any, truncated: Any) -> None:
         """Remember a turn, in its own memory."""
@@ -116,14 +128,37 @@ def make_agents(config: WorldRunConfig, world: AnyWorld) -> list[Agent]:
     return [Agent(i, _make_model(i, config, world)) for i in range(world.num_agents)]
 
 
+def make_algorithm(kind: str, settings: LearnerSettings, world: AnyWorld, index: int) -> Algorithm:
+    """How the agent of this number learns."""
+    view, actions = world.views[index], world.num_actions[index]
+    central = isinstance(settings, PPOSettings) and settings.central_critic
+    if view.moves and (central or not isinstance(settings, PPOSettings)):
+        raise KeiseiError(
+            f"agent {index}: the actions of {world.name} are numbers, which only ppo without a "
+            "central critic learns: agents=[ppo]"
+        )
+    if view.moves and isinstance(settings, PPOSettings):
+        return ContinuousPPO(view, actions, settings)
+    if not central:
+        return ALGORITHMS[kind](view, actions, settings)
+    alike = all(one == view for one in world.views)
+    if not alike or (view.table is None and len(view.shape) > 1):
+        raise KeiseiError(
+            f"agent {index}: a central critic needs agents that all see windows or rows of numbers "
+            f"of one size, which those of {world.name} do not"
+        )
+    assert isinstance(settings, PPOSettings)
+    return CentralPPO(view.of_all(world.num_agents), actions, settings)
+
+
 def _make_model(index: int, config: WorldRunConfig, world: AnyWorld) -> Any:
     kind, settings = config.agent(index)
     seed = int(np.random.SeedSequence([config.seed, index + 1]).generate_state(1)[0])
     view, actions = world.views[index], world.num_actions[index]
     if kind == "random":
-        return RandomModel(actions, world.copies, seed, view.mask)
+        return RandomModel(actions, world.copies, seed, view.mask, view.moves)
     if isinstance(settings, LearnerSettings):
-        algorithm = ALGORITHMS[kind](view, actions, settings)
+        algorithm = make_algorithm(kind, settings, world, index)
         turns = config.parallel.train_interval * world.max_turns
         return Learner(algorithm, world.copies, seed, turns)
     make = load_own(kind, "model", "my_module:Mine")

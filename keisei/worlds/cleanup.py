@@ -7,18 +7,24 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
+from keisei.worlds.beams import ZapSettings, ZapWorld
 from keisei.worlds.entities import Entity
 from keisei.worlds.scripts import Strategy
-from keisei.worlds.world import Bools, Floats, Ints, World, WorldSettings
+from keisei.worlds.world import Bools, Floats, Ints
 
 
-class CleanupSettings(WorldSettings):
+class CleanupSettings(ZapSettings):
     """What cleanup can be told."""
 
     num_agents: int = Field(5, ge=1, le=200, description="Agents in the world.")
     height: int = Field(13, ge=6, le=200, description="Rows of the grid, walls included.")
     width: int = Field(17, ge=9, le=200, description="Columns of the grid, walls included.")
     max_turns: int = Field(200, ge=1, description="Turns of an episode.")
+    facing: bool = Field(
+        False,
+        description="Agents face somewhere: they step, turn, clean by a beam and zap, and see one "
+        "row behind them and the rest of the rows ahead.",
+    )
     river_width: int = Field(4, ge=1, description="Columns of river, on the left.")
     orchard_width: int = Field(5, ge=1, description="Columns of orchard, on the right.")
     dirt_chance: float = Field(
@@ -44,7 +50,7 @@ class CleanupSettings(WorldSettings):
         return self
 
 
-class Cleanup(World):
+class Cleanup(ZapWorld):
     """An apple is worth 1. `clean` cleans the river cells around the agent, and is worth nothing.
 
     The dirtier the river, the fewer apples: each agent is better off if the others clean.
@@ -68,15 +74,15 @@ class Cleanup(World):
     actions = ("up", "down", "left", "right", "clean", "stay")
     Settings = CleanupSettings
     settings: CleanupSettings
-    state_names = (*World.state_names, "cleaned")
-    agent_names = (*World.agent_names, "cleaned")
+    state_names = (*ZapWorld.state_names, "cleaned")
+    agent_names = (*ZapWorld.agent_names, "cleaned")
 
     def __init__(self, copies: int = 1, seed: int = 0, **settings: Any) -> None:
         super().__init__(copies, seed, **settings)
         rows = self.inside.reshape(self.settings.height - 2, self.settings.width - 2)
         self._river: Ints = rows[:, : self.settings.river_width].reshape(-1)
         self._orchard: Ints = rows[:, -self.settings.orchard_width :].reshape(-1)
-        self._land: Ints = rows[:, self.settings.river_width :].reshape(-1)
+        self.home = rows[:, self.settings.river_width :].reshape(-1)
         self.cleaned: Ints = np.zeros((self.num_agents, copies), np.int64)  # cells, this episode
         reach = np.arange(-1, 2)
         self._around: Ints = (reach[:, None] * (rows[1, 0] - rows[0, 0]) + reach).reshape(-1)
@@ -88,7 +94,7 @@ class Cleanup(World):
         dirty = int(np.ceil(self.settings.dirt_limit * len(self._river)))
         self.put("dirt", self.draw_distinct(self._river, dirty))
         self.cleaned[:] = 0
-        self.place_agents(self._land)
+        self.place_agents(self.home)
 
     def dirt_share(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         """How much of the river is dirty, in each copy."""
@@ -109,13 +115,24 @@ class Cleanup(World):
         self.walk(agent, there)
         cleaning = actions == self.actions.index("clean")
         if cleaning.any():
-            near = self.positions[agent][cleaning, None] + self._around
-            dirty = self.grid[0][near] == self.code["dirt"]
-            self.cleaned[agent, cleaning] += dirty.sum(axis=1)
-            self.put("river", near, dirty)
+            self._clean(agent, cleaning)
+        self.zap(agent, actions)
+
+    def _clean(self, agent: int, cleaning: Bools) -> None:
+        """Around the agent, or by a beam, each ray of which ends at the first dirt."""
+        if self.settings.facing:
+            copies, near, reached = self.beam(agent, cleaning, "clean", ends_at="dirt")
+            near, reached = near.reshape(len(copies), -1), reached.reshape(len(copies), -1)
+        else:
+            copies = np.flatnonzero(cleaning)
+            near = self.positions[agent, copies][:, None] + self._around
+            reached = np.ones_like(near, np.bool_)
+        dirty = reached & (self.grid[0][near] == self.code["dirt"])
+        self.cleaned[agent, copies] += dirty.sum(axis=1)
+        self.put("river", near, dirty)
 
     def metrics(self) -> dict[str, Any]:
-        return {"cleaned": self.cleaned, "dirt": self.dirt_share()}
+        return super().metrics() | {"cleaned": self.cleaned, "dirt": self.dirt_share()}
 
     @classmethod
     def strategies(cls, number: int) -> dict[str, Strategy]:

@@ -116,6 +116,11 @@ class PPOSettings(LearnerSettings):
     )
     entropy_coef: float = Field(0.01, ge=0, description="Weight of the entropy bonus.")
     value_loss_coef: float = Field(0.5, ge=0, description="Weight of the value loss.")
+    central_critic: bool = Field(
+        False,
+        description="The value is learned from what all agents see, as in MAPPO; each agent still "
+        "acts by what it sees itself. Off: every agent is an individual.",
+    )
     max_grad_norm: float = Field(
         0.5, gt=0, description="Gradients longer than this are scaled down, per agent."
     )

@@ -52,7 +52,7 @@ def _draw_returns(axes: Any, reader: MetricsReader, title: str) -> None:
     axes.set_title(title.replace("$", r"\$"), loc="left", fontweight="bold")
     axes.set_xlabel("turns, over all copies of the world")
     axes.set_ylabel("return of an episode")
-    _dress(axes)
+    dress(axes)
     if len(names) <= SHOWN_AGENTS:
         axes.legend(frameon=False)
 
@@ -67,7 +67,7 @@ def _draw_measure(axes: Any, reader: MetricsReader, measure: str) -> None:
     _line(axes, reader.series(measure), "#333333", measure)
     axes.set_title(measure.replace("$", r"\$"), loc="left", fontsize="medium")
     axes.tick_params(labelsize="small")
-    _dress(axes)
+    dress(axes)
 
 
 def _agent_of(name: str) -> str:
@@ -82,7 +82,8 @@ def _by_agent(reader: MetricsReader, measure: str) -> list[str]:
     return sorted(mine, key=lambda name: int(_agent_of(name)))
 
 
-def _dress(axes: Any) -> None:
+def dress(axes: Any) -> None:
+    """Turns in millions, a pale grid, and no frame."""
     axes.xaxis.set_major_formatter(lambda turns, _: f"{turns / 1e6:g}M" if turns else "0")
     axes.grid(color="#e4e4e4", lw=0.8)
     axes.spines[:].set_visible(False)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from keisei.errors import KeiseiError
 from keisei.runs.trace import Trace
 from keisei.worlds.agents import Agent
+from keisei.worlds.central_ppo import States, together
 from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.learning import merged, whole
 from keisei.worlds.measures import Episodes, by_agent
@@ -116,12 +117,19 @@ class Environment:
                 agent.act(world, actions[-1])
             self._remember(states, actions, *world.end_turn())
 
+    def _seen(self, states: States) -> list[npt.NDArray[Any]]:
+        """What each agent is given of what all of them see: its own, or all with its own first."""
+        return [together(states, a.index) if a.sees_all else states[a.index] for a in self.agents]
+
     def next_turn(self) -> None:
         """A turn in the way of this environment."""
         self.take_turn()
 
     def _step(self, states: Sequence[npt.NDArray[Any]], actions: Sequence[Ints]) -> None:
         """Let all agents act on what all of them saw, in the order of the settings."""
+        for agent in self.agents:
+            if agent.moves is not None:
+                self.world.moves[agent.index][:] = agent.moves
         present = self.world.present  # before they act
         if self.config.turn_order == "random":
             assert isinstance(self.world, World)  # others are refused
@@ -151,7 +159,7 @@ class Environment:
         if self.on_turn:
             self.on_turn()
         if truncated.any():
-            beyond = self.world.after_cut()
+            beyond = self._seen(self.world.after_cut())
             for agent, state, cut in zip(self.agents, beyond, truncated, strict=True):
                 agent.cut_memory(state, cut)
 

@@ -65,10 +65,14 @@ class Episodes:
 
         One that began within the epoch and was cut off by its end does not count.
         """
+        mean: Doubles = self.each().mean(axis=1)
+        return mean
+
+    def each(self) -> Doubles:
+        """What each agent got in each episode that was whole [agents, episodes]."""
         self._finish(self._length == self._turns)
         returns: Doubles = np.concatenate([total for total, *_ in self._finished], axis=1)
-        mean: Doubles = returns.mean(axis=1)
-        return mean
+        return returns
 
     def measures(self) -> dict[str, float]:
         """The four measures, on average over the episodes for which they are defined."""

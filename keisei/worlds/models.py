@@ -102,12 +102,18 @@ class RandomModel(Model):
 
     learns = False
 
-    def __init__(self, num_actions: int, copies: int, seed: int, mask: int = 0) -> None:
+    def __init__(
+        self, num_actions: int, copies: int, seed: int, mask: int = 0, moves: int = 0
+    ) -> None:
         self.num_actions = num_actions
+        self.moves = np.zeros((copies, moves)) if moves else None
         self.streams = RandomStreams(seed, copies)
         self._mask = mask  # as in `View`
 
     def act(self, observations: npt.NDArray[Any]) -> Ints:
+        if self.moves is not None:
+            self.moves = self.streams.uniforms(self.moves.shape[1]).T * 2 - 1
+            return np.zeros(len(self.moves), np.int64)
         share = self.streams.uniform()
         if self._mask:
             return pick(observations[:, -self._mask :] > 0, share)
@@ -194,6 +200,7 @@ class Learner(Model):
         self.owed = 0.0  # training steps
         self.failures = 0  # training steps that came to nothing
         self._extras: dict[str, Any] = {}
+        self.moves: Floats | None = None  # the newest, where actions are numbers [copies, numbers]
         self._warned = False
 
     def start_epoch_action(self, epoch: int) -> None:
@@ -223,6 +230,7 @@ class Learner(Model):
         """
         broken = ~np.isfinite(scores).all(axis=1)
         actions, self._extras = self.algorithm.choose(scores, self.streams, self.epoch)
+        self.moves = self._extras.get("move")
         if self.algorithm.network.carried:
             self._extras |= {"carried": self.carried, "first": self._first}
             self.carried = carried

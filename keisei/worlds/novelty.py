@@ -27,17 +27,21 @@ class Novelty:
     def __init__(self, view: View, scale: float) -> None:
         assert view.table is not None, "only windows of cells can be counted"
         self.scale = scale
-        self.counts = np.zeros((*view.shape, len(view.table)), np.int64)
+        self._of_all = view.own is not None  # then only the agent's own part counts
+        self.counts = np.zeros((*(view.own or view).shape, len(view.table)), np.int64)
         self._cells = np.arange(len(self.counts))
 
     def count(self, seen: npt.NDArray[Any]) -> None:
         """Remember that these windows [..., cells] were seen."""
         codes = self.counts.shape[1]
-        places = (self._cells * codes + seen).reshape(-1)
+        places = (self._cells * codes + self._own(seen)).reshape(-1)
         self.counts += np.bincount(places, minlength=self.counts.size).reshape(-1, codes)
 
     def bonus(self, seen: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """What it is worth to see these windows [...]: 1 / sqrt(how often the rarest cell was)."""
-        rarest = self.counts[self._cells, seen].min(axis=-1)
+        rarest = self.counts[self._cells, self._own(seen)].min(axis=-1)
         worth: npt.NDArray[np.float64] = self.scale / np.sqrt(np.maximum(rarest, 1))
         return worth.astype(np.float32)
+
+    def _own(self, seen: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return seen[..., 0, :] if self._of_all else seen

@@ -134,7 +134,7 @@ class ParallelEnvironment(Environment):
         """`take_turn`, with the networks of all agents answering together; they act in order."""
         self.turn += 1
         self.world.begin_turn()
-        states = self.world.pov()
+        states = self._seen(self.world.pov())
         actions: list[Ints | None] = [None] * len(self.agents)
         for team in self.teams:
             for agent, chosen in zip(team.agents, team.act(states), strict=True):
@@ -143,7 +143,7 @@ class ParallelEnvironment(Environment):
             agent.get_action(state) if action is None else action
             for agent, state, action in zip(self.agents, states, actions, strict=True)
         ]
-        self._step(list(states), decided)
+        self._step(states, decided)
 
     def next_turn(self) -> None:
         """A turn in the way that the settings ask for; in sequential order, nothing is batched."""

@@ -1,4 +1,4 @@
-"""Any PettingZoo `ParallelEnv` with discrete actions as a world, for the learners of this project.
+"""Any PettingZoo `ParallelEnv` as a world, for the learners of this project.
 
 >>> from keisei.worlds.pettingzoo_env import parallel_env
 >>> world = PettingZooWorld(lambda: parallel_env("tag"), copies=2, seed=1, max_turns=10)
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -59,9 +60,11 @@ class PettingZooWorld:
         self.streams = RandomStreams(seed, copies)
         self.names = list(self.envs[0].possible_agents)
         self.num_agents = len(self.names)
-        actions = [self._actions(agent) for agent in self.names]
-        self.num_actions = [int(space.n) for space in actions]
-        self._first_actions = [int(space.start) for space in actions]  # ours begin at 0
+        self._actions = [self._actions_of(agent) for agent in self.names]
+        # Of those who act by numbers, there is one action; its numbers, from -1 to 1, are in moves.
+        self.num_actions = [int(getattr(space, "n", 1)) for space in self._actions]
+        sizes = [0 if hasattr(space, "n") else prod(space.shape) for space in self._actions]
+        self.moves: list[Floats] = [np.zeros((copies, size), np.float32) for size in sizes]
         self._spaces = [self.envs[0].observation_space(agent) for agent in self.names]
         self.views = [self._view(i) for i in range(self.num_agents)]
         self.turn = 0
@@ -96,7 +99,7 @@ class PettingZooWorld:
         """What each agent would have seen next where its episode was cut off by time."""
         return self.pov()
 
-    def act(self, agent: int, actions: Ints) -> None:
+    def let_act(self, agent: int, actions: Ints) -> None:
         """Refused: here all act at the same time."""
         raise KeiseiError(
             f"{self.name}: in a PettingZoo world all agents act at once: "
@@ -104,7 +107,7 @@ class PettingZooWorld:
         )
 
     def end_turn(self) -> tuple[Floats, Bools, Bools]:
-        """Refused, as `act` is."""
+        """Refused, as `let_act` is."""
         raise KeiseiError(f"{self.name}: step all agents of a PettingZoo world together")
 
     def step(self, actions: Ints) -> tuple[Floats, Bools, Bools]:
@@ -117,7 +120,7 @@ class PettingZooWorld:
         self.over = np.zeros(self.copies, np.bool_)
         for copy, env in enumerate(self.envs):
             there = [(i, self.names[i]) for i in np.flatnonzero(before[:, copy]).tolist()]
-            chosen = {name: self._first_actions[i] + int(actions[i, copy]) for i, name in there}
+            chosen = {name: self._chosen(i, actions[i, copy], copy) for i, name in there}
             seen, got, ended, cut, _ = env.step(chosen)
             for i, name in there:
                 rewards[i, copy] = got.get(name, 0.0)
@@ -191,17 +194,31 @@ class PettingZooWorld:
                 "there; for longer ones, set world_settings.max_turns"
             )
 
-    def _actions(self, agent: str) -> spaces.Discrete:
+    def _actions_of(self, agent: str) -> Any:
         space = self.envs[0].action_space(agent)
-        if not isinstance(space, spaces.Discrete):
-            raise KeiseiError(f"{self.name}: the actions of {agent} are not discrete: {space}")
+        numbers = isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)
+        if not numbers and not isinstance(space, spaces.Discrete):
+            raise KeiseiError(
+                f"{self.name}: the actions of {agent} are neither discrete nor numbers: {space}"
+            )
         return space
+
+    def _chosen(self, agent: int, action: int, copy: int) -> Any:
+        """An action as the environment wants it."""
+        space, move = self._actions[agent], self.moves[agent][copy]
+        if not len(move):
+            return int(space.start) + int(action)  # ours begin at 0
+        move = move.reshape(space.shape)
+        if not space.is_bounded():
+            return move.astype(space.dtype)
+        share = (np.clip(move, -1, 1) + 1) / 2
+        return (space.low + share * (space.high - space.low)).astype(space.dtype)
 
     def _view(self, agent: int) -> View:
         """Arrays as they are; all else as a row of numbers, with what is possible at its end."""
-        space = self._spaces[agent]
+        space, moves = self._spaces[agent], self.moves[agent].shape[1]
         if isinstance(space, spaces.Box):
-            return View(tuple(space.shape), np.dtype(space.dtype))
+            return View(tuple(space.shape), np.dtype(space.dtype), moves=moves)
         try:
             size, masked = int(spaces.flatdim(space)), _is_masked(space)
         except (NotImplementedError, ValueError) as error:
@@ -210,7 +227,7 @@ class PettingZooWorld:
         actions = self.num_actions[agent]
         if masked and spaces.flatdim(space.spaces[MASK]) != actions:
             raise KeiseiError(f"{self.name}: the {MASK} of {self.names[agent]} is not of {actions}")
-        return View((size,), np.dtype(np.float32), mask=actions if masked else 0)
+        return View((size,), np.dtype(np.float32), mask=actions if masked else 0, moves=moves)
 
     def _numbers(self, agent: int, seen: Any) -> Any:
         space = self._spaces[agent]

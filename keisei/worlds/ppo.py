@@ -101,12 +101,13 @@ class PPO(Algorithm):
         count = len(flat["action"])
         passes = [rng.permutation(count) for _ in range(-(-steps * size // count))]
         order = np.concatenate(passes)[: steps * size].reshape(steps, size)
-        names = ("state", "action", "log_prob", "advantage", "return", *super().extras)
+        extras = [name for name in self.extras if name != "value"]
+        names = ("state", "action", "advantage", "return", *extras)
         return {name: flat[name][order] for name in names}
 
     def loss(self, leaves: State, state: State, batch: Arrays) -> torch.Tensor:
         settings = self.settings
-        values, log_probs, chosen, share = self._said(leaves, batch)
+        values, chosen, entropy, share = self._said(leaves, batch)
         old, advantage, returns = (
             torch.from_numpy(batch[name]).flatten(1) for name in ("log_prob", "advantage", "return")
         )
@@ -117,33 +118,42 @@ class PPO(Algorithm):
         clipped = ratio.clamp(1 - settings.clip_epsilon, 1 + settings.clip_epsilon)
         policy = -torch.minimum(ratio * advantage, clipped * advantage)
         value = (values - returns).square()
-        entropy = -(log_probs.exp() * log_probs).sum(dim=-1)
         loss = policy + settings.value_loss_coef * value - settings.entropy_coef * entropy
         return (loss * share).sum(dim=1)
 
     def measure(self, state: State, batch: Arrays) -> dict[str, torch.Tensor]:
         """Entropy, value, and how far the policy is from the one that acted (KL divergence)."""
-        values, log_probs, chosen, share = self._said(state, batch)
+        values, chosen, entropy, share = self._said(state, batch)
         change = chosen - torch.from_numpy(batch["log_prob"]).flatten(1)
         numbers = {
-            "entropy": -(log_probs.exp() * log_probs).sum(dim=-1),
+            "entropy": entropy,
             "kl": change.exp() - 1 - change,  # of few samples, and never below 0
             "value": values,
         }
         return {name: (number * share).sum(dim=1) for name, number in numbers.items()}
 
     def _said(self, weights: State, batch: Arrays) -> tuple[torch.Tensor, ...]:
-        """Values, log-probabilities (of all actions, of the chosen one), and each step's share."""
+        """Values, log-probabilities of what was chosen, entropies, and each step's share."""
         inputs = torch.from_numpy(self.view.encode(batch["state"]))
-        features = self.features(weights, inputs, batch).flatten(1, -2)
-        outputs = self.network.last(weights, features)
-        outputs = self.only_possible(outputs, inputs.flatten(1, -2))
+        outputs = self._outputs(weights, inputs, batch)
         actions = torch.from_numpy(batch["action"]).flatten(1)
         steps = (actions >= 0).float()  # a turn that only looks is not a step
         share = steps / steps.sum(dim=1, keepdim=True).clamp(min=1)
+        return outputs[..., -1], *self._judge(weights, outputs, batch), share
+
+    def _judge(
+        self, weights: State, outputs: torch.Tensor, batch: Arrays
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log-probabilities of what was chosen, and the policies' entropies [agents, steps]."""
+        actions = torch.from_numpy(batch["action"]).flatten(1)
         log_probs = torch.log_softmax(outputs[..., :-1], dim=-1)
         chosen = log_probs.gather(-1, actions.clamp(min=0)[..., None]).squeeze(-1)
-        return outputs[..., -1], log_probs, chosen, share
+        return chosen, -(log_probs.exp() * log_probs).sum(dim=-1)
+
+    def _outputs(self, weights: State, inputs: torch.Tensor, batch: Arrays) -> torch.Tensor:
+        """What the networks say of all steps [agents, steps, outputs]: policies, then values."""
+        features = self.features(weights, inputs, batch).flatten(1, -2)
+        return self.only_possible(self.network.last(weights, features), inputs.flatten(1, -2))
 
 
 def _sequences(data: Arrays, turns: int) -> Arrays:

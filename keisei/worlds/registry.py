@@ -6,9 +6,11 @@ from keisei.errors import KeiseiError
 from keisei.settings import ConfigError, Section
 from keisei.worlds.cleanup import Cleanup
 from keisei.worlds.coins import Coins
+from keisei.worlds.commons_harvest import CommonsHarvest
 from keisei.worlds.config import WorldRunConfig
 from keisei.worlds.own_world import load_own_world
 from keisei.worlds.pettingzoo_world import PettingZooSettings, PettingZooWorld, load_pettingzoo
+from keisei.worlds.prisoners_dilemma import PrisonersDilemma
 from keisei.worlds.stag_hunt import StagHunt
 from keisei.worlds.tag import Tag
 from keisei.worlds.treasure_hunt import TreasureHunt
@@ -16,7 +18,15 @@ from keisei.worlds.world import World, read_world_settings
 
 AnyWorld = World | PettingZooWorld
 
-_EXAMPLES: tuple[type[World], ...] = (TreasureHunt, Cleanup, Tag, StagHunt, Coins)
+_EXAMPLES: tuple[type[World], ...] = (
+    TreasureHunt,
+    Cleanup,
+    CommonsHarvest,
+    PrisonersDilemma,
+    Tag,
+    StagHunt,
+    Coins,
+)
 WORLDS = {world.name: world for world in _EXAMPLES}
 
 

@@ -68,7 +68,8 @@ def measure(world: str, overrides: Sequence[str] = (), epochs: int = 4) -> Payof
         agents = []
         for number in range(count):
             name = "cooperate" if number < cooperators else "defect"
-            script = make_script(place, kind.strategies(number)[name], config.seed + number + 1)
+            strategy = kind.strategies(number)[name]
+            script = make_script(place, strategy, config.seed + number + 1, number)
             agents.append(Agent(number, ScriptedModel(script)))
         results = Environment(place, agents, config).run_experiment(epochs)
         returns = np.mean([result.returns for result in results], axis=0)

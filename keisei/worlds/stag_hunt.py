@@ -73,8 +73,7 @@ class StagHunt(World):
         for kind, where in zip(self._kinds, self.prey, strict=True):
             self.put(kind, where)
         self.positions[:] = cells[len(self._kinds) :]
-        for agent in range(self.num_agents):
-            self.grid[1][self.positions[agent]] = self.bodies[agent]
+        self.show()
 
     def transition(self) -> None:
         self._hunter[:] = -1

@@ -23,18 +23,31 @@ from keisei.processes.pool import Pool, open_ray_pool
 from keisei.runs.metrics import MetricsReader
 from keisei.runs.run import Run
 from keisei.worlds.config import WorldRunConfig, load_world_config
+from keisei.worlds.intervals import interquartile_mean, interval
+from keisei.worlds.pooled_curves import draw
 from keisei.worlds.training import start_world_training, try_settings
 
 MAY_CHANGE = {"epochs", "runs_dir"}  # when a sweep goes on
 LAST_EPOCHS = 10  # whose mean is a run's result: one epoch alone varies
+MEASURES = ("efficiency", "equality", "sustainability", "peace")
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What the agents of a run got in the end, on average, beside random ones."""
+    """What the agents of a run got, on average, beside random ones."""
 
-    result: float
+    turns: list[int]  # at the end of each epoch, over all copies
+    curves: dict[str, list[float]]  # by measure: of each epoch
     random: float
+
+    @property
+    def result(self) -> float:
+        """What they got in the end."""
+        return self.last("return")
+
+    def last(self, measure: str) -> float:
+        """A measure at the end."""
+        return statistics.fmean(self.curves[measure][-LAST_EPOCHS:])
 
 
 def combinations(vary: Sequence[str]) -> list[tuple[str, ...]]:
@@ -60,9 +73,12 @@ def sweep(
     name: str | None = None,
     ray: str | None = None,
     json_file: Path | None = None,
+    plot: Path = Path("sweep.png"),
 ) -> None:
     """Train all runs, here one after another or on a cluster side by side, and show what came."""
     console = Console()
+    if not plot.absolute().parent.is_dir():
+        raise KeiseiError(f"{plot}: there is no folder {plot.parent}")
     name = name or f"sweep-{world.replace(':', '-')}"
     results: dict[tuple[str, ...], list[RunResult]] = {}
     jobs = [(combo, seed) for combo in combinations(vary) for seed in range(1, seeds + 1)]
@@ -81,12 +97,29 @@ def sweep(
             shown = " ".join([*combo, f"seed={seed}"])
             console.print(f"{shown}: return {result.result:.2f}", highlight=False)
     console.print(_table(world, results))
+    draw(world, results, plot)
+    console.print(f"curves: {plot}", highlight=False, soft_wrap=True)
     if json_file:
-        rows = [
-            {"settings": combo, "returns": [o.result for o in found], "random": found[0].random}
-            for combo, found in results.items()
-        ]
+        rows = [_row(combo, found) for combo, found in results.items()]
         json_file.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+def _row(combo: tuple[str, ...], found: Sequence[RunResult]) -> dict[str, Any]:
+    """What a combination of settings came to, for a file."""
+    returns = [one.result for one in found]
+    low, high = interval(returns)
+    return {
+        "settings": combo,
+        "returns": returns,
+        "iqm": float(interquartile_mean(returns)),
+        "interval": [float(low), float(high)],
+        "random": found[0].random,
+        "measures": {
+            name: [one.last(name) for one in found]
+            for name in MEASURES
+            if all(name in one.curves for one in found)
+        },
+    }
 
 
 def run_name(name: str, combo: Sequence[str], seed: int) -> str:
@@ -115,9 +148,13 @@ def train_one(world: str, settings: Sequence[str], name: str) -> RunResult:
     if _epochs_of(folder) < config.epochs:
         raise KeiseiError(f"the sweep was stopped in {name}; run the same command to continue")
     with MetricsReader(Run(folder).metrics_path) as metrics:
-        returns = [value for _, value in metrics.series("return")][: config.epochs]
+        series = {name: metrics.series(name)[: config.epochs] for name in ("return", *MEASURES)}
         random = yaml.safe_load(metrics.meta("random_return") or "[0.0]")
-    return RunResult(statistics.fmean(returns[-LAST_EPOCHS:]), statistics.fmean(random))
+    turns = [turn for turn, _ in series["return"]]
+    # A measure may be undefined in some epochs: then there is no curve of it.
+    whole = {name: points for name, points in series.items() if len(points) == len(turns)}
+    curves = {name: [value for _, value in points] for name, points in whole.items()}
+    return RunResult(turns, curves, statistics.fmean(random))
 
 
 def _refuse_others(folder: Path, config: WorldRunConfig) -> None:
@@ -162,15 +199,15 @@ def _open_pool(ray: str | None) -> Iterator[Pool[tuple[tuple[str, ...], int], Ru
 
 
 def _table(world: str, results: dict[tuple[str, ...], list[RunResult]]) -> Table:
-    table = Table(title=f"{world}: mean return of an agent in its last {LAST_EPOCHS} epochs")
-    for column in ("settings", "mean", "least", "most", "random", "runs"):
+    """The best first, with the interquartile mean over the runs and its interval."""
+    table = Table(title=f"{world}: return of an agent in the last {LAST_EPOCHS} epochs of a run")
+    for column in ("settings", "IQM", "95 % interval", "least", "most", "random", "runs"):
         table.add_column(column, justify="left" if column == "settings" else "right")
-    best_first = sorted(
-        results.items(), key=lambda item: -statistics.fmean(o.result for o in item[1])
-    )
-    for combo, found in best_first:
-        returns = [one.result for one in found]
-        numbers = (statistics.fmean(returns), min(returns), max(returns), found[0].random)
-        shown = " ".join(combo) or "as they are"
-        table.add_row(shown, *(f"{number:.2f}" for number in numbers), str(len(returns)))
+    rows = [_row(combo, found) for combo, found in results.items()]
+    for row in sorted(rows, key=lambda row: -row["iqm"]):
+        returns, (low, high) = row["returns"], row["interval"]
+        numbers = (f"{x:.2f}" for x in (min(returns), max(returns), row["random"]))
+        shown = " ".join(row["settings"]) or "as they are"
+        sure = f"{low:.2f} to {high:.2f}" if len(returns) > 1 else ""
+        table.add_row(shown, f"{row['iqm']:.2f}", sure, *numbers, str(len(returns)))
     return table

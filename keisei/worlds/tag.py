@@ -42,6 +42,7 @@ class Tag(World):
         Entity("it", "I", layer=1, solid=True, color="#d22f27", shape="diamond"),
         Entity("pausing", "P", layer=1, solid=True, color="#e39a95", shape="diamond"),
     )
+    body_names = ("agent", "it", "pausing")
     actions = ("up", "down", "left", "right", "stay")
     Settings = TagSettings
     settings: TagSettings
@@ -72,7 +73,7 @@ class Tag(World):
     def _show_it(self) -> None:
         shown = np.where(self.pause > 0, self.code["pausing"], self.code["it"])
         self.bodies[:] = np.where(self.it, shown, self.code["agent"])
-        self.grid[1][self.positions] = self.bodies
+        self.show()
 
     def transition(self) -> None:
         self.pause[:] = np.maximum(self.pause - 1, 0)
@@ -100,4 +101,4 @@ class Tag(World):
         self.pause[copies] = self.settings.pause
         self.bodies[agent, copies] = self.code["agent"]
         self.bodies[other, copies] = self.code["pausing" if self.settings.pause else "it"]
-        self.grid[1][there] = self.bodies[other, copies]
+        self.show()

@@ -23,6 +23,12 @@ class View:
     dtype: np.dtype[Any]
     table: npt.NDArray[np.float32] | None = None  # [codes, planes]
     mask: int = 0  # so many numbers at the end say which actions are possible
+    moves: int = 0  # so many numbers are an action; 0: actions are one of several
+    own: View | None = None  # the first part, if it is what several agents see
+
+    def of_all(self, agents: int) -> View:
+        """What so many agents with this view see together."""
+        return View((agents, *self.shape), self.dtype, self.table, self.mask, self.moves, own=self)
 
     @property
     def inputs(self) -> int:
@@ -62,7 +68,9 @@ class View:
         return numbers.reshape(*lead, self.inputs)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, View) or self.mask != other.mask:
+        if not isinstance(other, View):
+            return False
+        if (self.mask, self.moves) != (other.mask, other.moves):
             return False
         if self.shape != other.shape or self.dtype != other.dtype:
             return False

@@ -13,9 +13,9 @@ from rich.text import Text
 from keisei.errors import KeiseiError
 from keisei.runs.checkpoint import CheckpointStore, understanding
 from keisei.runs.run import Run
-from keisei.worlds.agents import ALGORITHMS
+from keisei.worlds.agents import make_algorithm
 from keisei.worlds.config import LearnerSettings, WorldRunConfig
-from keisei.worlds.drawing import colored_text, picture
+from keisei.worlds.drawing import colored_text, frame, legend_text
 from keisei.worlds.environment import Environment
 from keisei.worlds.film import check_film, write_film
 from keisei.worlds.models import HumanModel, RandomModel
@@ -27,7 +27,21 @@ from keisei.worlds.world import World
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-KEYS = {"w": "up", "s": "down", "a": "left", "d": "right", " ": "stay", "e": "clean", "f": "hunt"}
+KEYS = {  # by what they do; a world has some of these
+    "up": "w",
+    "down": "s",
+    "forward": "w",
+    "backward": "s",
+    "left": "a",
+    "right": "d",
+    "turn left": "j",
+    "turn right": "l",
+    "stay": " ",
+    "clean": "e",
+    "hunt": "f",
+    "zap": "f",
+    "interact": "f",
+}
 
 
 def load_episode(
@@ -50,12 +64,14 @@ def load_episode_of(
     trust: bool = False,
     limit: int | None = None,
     drawn: bool = False,
+    copies: int = 1,
 ) -> Environment:
     """The same, of a run that is open; checkpoints of more than `limit` bytes are passed by.
 
     `drawn`: a PettingZoo environment is to make pictures of itself.
     """
-    overrides = ["copies=1", f"seed={seed}", "parallel.enabled=false", "parallel.train_interval=1"]
+    overrides = [f"copies={copies}", f"seed={seed}"]
+    overrides += ["parallel.enabled=false", "parallel.train_interval=1"]
     config = load_run_config(run, overrides, trust)
     if drawn and is_pettingzoo(config.world):
         config.world_settings["render_mode"] = "rgb_array"
@@ -82,10 +98,10 @@ def _take_over(environment: Environment, state: dict[str, Any]) -> None:
 def _check_size(config: WorldRunConfig, world: AnyWorld, checkpoint: Path) -> None:
     """Refuse settings of larger networks than the checkpoint can hold, before they are made."""
     weights = 0
-    for index, view in enumerate(world.views):
+    for index in range(world.num_agents):
         kind, settings = config.agent(index)
         if isinstance(settings, LearnerSettings):
-            layout = ALGORITHMS[kind](view, world.num_actions[index], settings).layout
+            layout = make_algorithm(kind, settings, world, index).layout
             weights += sum(rows * columns for rows, columns, _ in layout.values())
     if 4 * weights > checkpoint.stat().st_size:
         raise KeiseiError(f"the settings are of larger networks than {checkpoint} has")
@@ -98,7 +114,7 @@ def _join(environment: Environment, world: AnyWorld, human: int) -> None:
         raise KeiseiError(f"{world.name} cannot be played by a person: it is not a grid world")
     if not 0 <= human < world.num_agents:
         raise KeiseiError(f"there is no agent {human}: choose 0 to {world.num_agents - 1}")
-    keys = {key: world.actions.index(what) for key, what in KEYS.items() if what in world.actions}
+    keys = {KEYS[what]: number for number, what in enumerate(world.actions) if what in KEYS}
     environment.agents[human].model = HumanModel(keys, getchar)
 
 
@@ -153,7 +169,7 @@ def _show(environment: Environment, world: World, console: Console, pause: float
 def _picture(world: AnyWorld) -> Image:
     from PIL import Image
 
-    return picture(world) if isinstance(world, World) else Image.fromarray(world.render())
+    return frame(world) if isinstance(world, World) else Image.fromarray(world.render())
 
 
 def _play(environment: Environment) -> None:
@@ -170,4 +186,14 @@ def _play(environment: Environment) -> None:
 def _view(environment: Environment, world: World) -> Text:
     returns = "  ".join(f"{i}: {value:.1f}" for i, value in enumerate(environment.returns))
     text = colored_text(world)
-    return text.append(f"turn {environment.turn} of {world.max_turns}   returns {returns}\n")
+    text.append(f"turn {environment.turn} of {world.max_turns}   returns {returns}\n")
+    text.append(legend_text(world)).append("\n")
+    if any(isinstance(agent.model, HumanModel) for agent in environment.agents):
+        text.append(keys_of(world) + "\n")
+    return text
+
+
+def keys_of(world: World) -> str:
+    """The keys of a person who plays."""
+    keys = [(KEYS[what].replace(" ", "space"), what) for what in world.actions if what in KEYS]
+    return "keys: " + ", ".join(f"{key} {what}" for key, what in [*keys, ("q", "quit")])

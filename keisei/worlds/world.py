@@ -24,80 +24,56 @@ counts through all copies, so that `self.positions[agent]` [copies] picks the ag
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, ValidationError
 
-from keisei.random_streams import RandomStreams
-from keisei.settings import ConfigError, Section, explain, setting_names
-from keisei.worlds.entities import Entity, Numbering
+from keisei.settings import ConfigError
+from keisei.worlds.entities import WAYS
+from keisei.worlds.grid import (
+    FACING_NAMES,
+    STEPS,
+    Bools,
+    Codes,
+    Grid,
+    Ints,
+    WorldSettings,
+    read_world_settings,
+)
 from keisei.worlds.scripts import Strategy
-from keisei.worlds.view import View
 
-Ints = npt.NDArray[np.int64]
+__all__ = ["Bools", "Codes", "Floats", "Ints", "World", "WorldSettings", "read_world_settings"]
+
 Floats = npt.NDArray[np.float32]
-Codes = npt.NDArray[np.uint8]
-Bools = npt.NDArray[np.bool_]
 
-SomeSettings = TypeVar("SomeSettings", bound=Section)
-
-STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
+WAY_NAMES = ("up", "right", "down", "left")
+TURNS = {"turn left": -1, "turn right": 1}  # quarters to the right
 
 
-class WorldSettings(Section):
-    """What every grid world can be told."""
-
-    num_agents: int = Field(2, ge=1, le=200, description="Agents in the world.")
-    height: int = Field(21, ge=3, le=200, description="Rows of the grid, walls included.")
-    width: int = Field(21, ge=3, le=200, description="Columns of the grid, walls included.")
-    vision: int = Field(
-        4, ge=1, le=20, description="How many cells an agent sees in each direction."
-    )
-    max_turns: int = Field(100, ge=1, description="Turns of an episode.")
-    distinct_agents: bool = Field(
-        False, description="Agents can tell each other apart: each has a plane of its own."
-    )
-
-
-def read_world_settings(
-    kind: type[SomeSettings], world: str, given: dict[str, Any]
-) -> SomeSettings:
-    """The settings of a world; what cannot be used is refused with the world's name."""
-    try:
-        return kind(**given)
-    except ValidationError as error:
-        names = setting_names(kind)
-        lines = "; ".join(explain(e, names) for e in error.errors())
-        lines = lines.replace("`keisei config`", f"`keisei worlds config {world}`")
-        raise ConfigError(f"world {world}: {lines}") from None
-
-
-class World:
+class World(Grid):
     """The base of all grid worlds; see the module's text for how to write one."""
 
-    name: ClassVar[str]
-    entities: ClassVar[tuple[Entity, ...]]
-    actions: ClassVar[tuple[str, ...]]
+    actions: tuple[str, ...]
+    facing_actions: ClassVar[tuple[str, ...]] = ()  # more of them, where agents face somewhere
     Settings: ClassVar[type[WorldSettings]] = WorldSettings
     present: ClassVar[None] = None  # all agents are there, always
-    state_names: ClassVar[tuple[str, ...]] = ("grid", "positions", "bodies", "done")  # kept
-    # Arrays with a row for each agent: a random order of acting shuffles their rows for the turn.
-    agent_names: ClassVar[tuple[str, ...]] = ("positions", "bodies", "rewards", "numbers")
+    moves: ClassVar[tuple[Floats, ...]] = ()  # no action is a row of numbers
+    times_out = False  # can agents be timed out?
+    # What is kept; and arrays with a row for each agent, which a random order of acting shuffles.
+    _of_agents = ("positions", "bodies", "facing", "out")
+    state_names: ClassVar[tuple[str, ...]] = ("grid", "done", *_of_agents)
+    agent_names: ClassVar[tuple[str, ...]] = ("rewards", "numbers", *_of_agents)
 
     def __init__(self, copies: int = 1, seed: int = 0, **settings: Any) -> None:
-        self.settings = read_world_settings(self.Settings, self._command_name(), settings)
-        self.copies = copies
-        self.num_agents = self.settings.num_agents
-        self.max_turns = self.settings.max_turns
+        given = read_world_settings(self.Settings, self._command_name(), settings)
+        super().__init__(given, copies, seed)
         self.turn = 0
-        self.streams = RandomStreams(seed, copies)
-        self._number_entities()
-        self._make_grid()
-        self.rewards: Floats = np.zeros((self.num_agents, copies), np.float32)
+        if given.facing:
+            renamed = (FACING_NAMES.get(action, action) for action in self.actions)
+            self.actions = (*renamed, *TURNS, *self.facing_actions)
+        self._make_agents()
         self.done: Bools = np.zeros(copies, np.bool_)  # a world sets it where an episode has ended
-        self.numbers: Ints = np.repeat(np.arange(self.num_agents)[:, None], copies, axis=1)
         self.populated = False
 
     # -- what a world defines ------------------------------------------------------------------
@@ -131,7 +107,7 @@ class World:
 
     def timed_out(self) -> Bools | None:
         """Who cannot act for a while [agents, copies]; None in a world where everybody can."""
-        return None
+        return ~self.can_act if self.times_out else None
 
     # -- an episode ----------------------------------------------------------------------------
 
@@ -140,8 +116,10 @@ class World:
         self.turn = 0
         self.grid[:] = 0
         self.bodies[:] = self.code["agent"]
-        self.rewards[:] = 0
+        self.rewards[:] = self.out[:] = 0
         self.done[:] = False
+        if self.settings.facing:
+            self.facing[:] = self.streams.uniforms(self.num_agents) * WAYS
         self.populate()
         self.populated = True
 
@@ -152,7 +130,7 @@ class World:
         elif self.done.any():
             self._begin_again()
         self.rewards[:] = 0
-        self.transition()
+        self._change()
 
     def end_turn(self) -> tuple[Floats, Bools, Bools]:
         """Rewards of this turn, where the episode has ended, and where it is cut off by time.
@@ -173,10 +151,24 @@ class World:
             actions = np.take_along_axis(actions, order, axis=0)
             self._arrange(order)
         for agent in range(self.num_agents):
-            self.act(agent, actions[agent])
+            self.let_act(agent, actions[agent])
         if order is not None:
             self._arrange(order.argsort(axis=0))
         return self.end_turn()
+
+    def let_act(self, agent: int, actions: Ints) -> None:
+        """Let one agent act, in the copies in which it can; it turns before anything else."""
+        if self.times_out:
+            actions = np.where(self.out[agent] > 0, self.actions.index("stay"), actions)
+        if self.settings.facing:
+            self.facing[agent] = (self.facing[agent] + self._turn_of[actions]) % WAYS
+            self.show(agent)
+        self.act(agent, actions)
+
+    @property
+    def can_act(self) -> Bools:
+        """Who is not timed out [agents, copies]."""
+        return self.out == 0
 
     @property
     def over(self) -> Bools:
@@ -189,21 +181,29 @@ class World:
 
     def after_cut(self) -> Codes:
         """What all agents would see next, had time not cut the episode off."""
-        self.transition()
+        self._change()
         return self.pov()
 
     def pov(self, agent: int | None = None) -> Codes:
         """The window that an agent sees [copies, cells], or all agents [agents, copies, cells].
 
-        One byte a cell: the sum of its entities' numbers. `view.encode` turns it into planes.
+        One byte a cell: the sum of its entities' numbers. `view.encode` turns it into planes. Where
+        agents face somewhere, that is up in their window. Who is timed out sees nothing.
         """
-        centre = self.positions if agent is None else self.positions[agent]
+        who = slice(None) if agent is None else agent
+        window = self._windows[self.facing[who]] if self.settings.facing else self._windows[0]
+        cells = self.positions[who][..., None] + window
         if not self.settings.distinct_agents:
-            return self.look(centre[..., None] + self._window)
-        # Only while somebody looks: else the marks would have to move with every step.
-        self.grid[-1][self.positions] = self._marks[self.numbers]
-        seen = self.look(centre[..., None] + self._window)
-        self.grid[-1][self.positions] = 0
+            seen = self.look(cells)
+        else:
+            # Only while somebody looks: else the marks would have to move with every step.
+            self.grid[-1][self.positions] = self._marks[self.numbers]
+            seen = self.look(cells)
+            self.grid[-1][self.positions] = 0
+        if self.settings.facing:
+            seen = self._turned[self.facing[who][..., None], seen]
+        if self.times_out:
+            seen[self.out[who] > 0] = 0
         return seen
 
     def close(self) -> None:
@@ -211,16 +211,10 @@ class World:
 
     # -- tools for writing a world -------------------------------------------------------------
 
-    def look(self, cells: Ints) -> Codes:
-        """The entities of these cells, one number each: the sum over the layers."""
-        seen: Codes = self.grid[0].take(cells)
-        for layer in self.grid[1:]:
-            seen += layer.take(cells)
-        return seen
-
     def ahead(self, agent: int, actions: Ints) -> Ints:
         """Where an agent's action leads; its own cell if the action is not a step."""
-        there: Ints = self.positions[agent] + self._step_of[actions]
+        way = self.facing[agent] if self.settings.facing else 0
+        there: Ints = self.positions[agent] + self._step_of[way, actions]
         return there
 
     def walk(self, agent: int, there: Ints) -> Bools:
@@ -229,62 +223,33 @@ class World:
         free = self.is_free(there)
         now = np.where(free, there, here)
         self.grid[1][here] = 0
-        self.grid[1][now] = self.bodies[agent]
         self.positions[agent] = now
+        self.show(agent)
         return free
 
-    def is_free(self, cells: Ints) -> Bools:
-        """Can one walk there?"""
-        return ~self._solid[self.look(cells)]
+    def show(self, agent: int | slice = slice(None)) -> None:
+        """Put an agent's body, or those of all, where it is: whenever it has changed or turned."""
+        body = self.bodies[agent]
+        if self.settings.facing:
+            body = body + (self._face * self.facing[agent]).astype(np.uint8)
+        self.grid[1][self.positions[agent]] = body
 
-    def is_solid(self, codes: Codes) -> Bools:
-        """Which of these cells, as `look` and `pov` show them, cannot be walked into?"""
-        return self._solid[codes]
+    def time_out(self, agents: Ints, copies: Ints, turns: int) -> None:
+        """Take these agents off the grid, for so many turns with this one.
 
-    def shows(self, name: str) -> Bools:
-        """By number, as `look` and `pov` give it: is this entity there? Not for the ground."""
-        shown: Bools = self._table[:, self.planes.index(name)] > 0
-        return shown
-
-    def put(self, name: str, cells: Ints, where: Bools | None = None) -> None:
-        """Put an entity into cells (only those that `where` picks)."""
-        chosen = cells if where is None else cells[where]
-        self.grid[self._layer[name]][chosen] = self.code[name]
-
-    def draw_from(self, cells: Ints) -> Ints:
-        """One of these cells of the map in each copy [copies], by each copy's own stream."""
-        rank = (self.streams.uniform() * len(cells)).astype(np.int64)
-        return cells[rank] + self.first_cell
-
-    def draw_distinct(self, cells: Ints, count: int) -> Ints:
-        """`count` different ones of these cells in each copy [count, copies]."""
-        if count > len(cells):
-            raise ConfigError(f"world {self.name}: {count} things do not fit on {len(cells)} cells")
-        pool = np.repeat(cells[None], self.copies, axis=0)
-        rows = np.arange(self.copies)
-        for place in range(count):
-            other = place + (self.streams.uniform() * (len(cells) - place)).astype(np.int64)
-            pool[rows, place], pool[rows, other] = pool[rows, other], pool[rows, place]
-        return pool[:, :count].T + self.first_cell
+        Then they come back on a random free cell of `home`, which is all of the map if a world does
+        not say otherwise.
+        """
+        if not turns:
+            return
+        self.grid[1][self.positions[agents, copies]] = 0
+        self.positions[agents, copies] = self.first_cell[copies]  # a corner that nobody sees
+        self.out[agents, copies] = turns
 
     def place_agents(self, cells: Ints) -> None:
         """Put the agents on different ones of these cells."""
         self.positions[:] = self.draw_distinct(cells, self.num_agents)
-        for agent in range(self.num_agents):
-            self.grid[1][self.positions[agent]] = self.bodies[agent]
-
-    def cell(self, row: int, column: int) -> int:
-        """The number of a cell in the first copy."""
-        pad = self.settings.vision
-        return (row + pad) * self._stride + column + pad
-
-    def everywhere(self, cells: Ints) -> Ints:
-        """These cells of the map, in all copies [copies, cells]."""
-        return self.first_cell[:, None] + cells
-
-    def build_walls(self) -> None:
-        """Walls around the map."""
-        self.put("wall", self.everywhere(self._border))
+        self.show()
 
     # -- keeping and showing -------------------------------------------------------------------
 
@@ -306,33 +271,15 @@ class World:
         self.streams.state = state["streams"].copy()
         self.turn, self.populated = state["turn"], state["populated"]
 
-    def cells_of(self, copy: int = 0) -> list[list[tuple[Entity, ...]]]:
-        """The entities of each cell of a copy, the ground first: rows of columns."""
-        settings, pad = self.settings, self.settings.vision
-        shape = (len(self.grid), self.copies, settings.height + 2 * pad, self._stride)
-        layers = self.grid.reshape(shape)[:, copy, pad:-pad, pad:-pad]
-        return [
-            [
-                tuple(
-                    self._by_code[layer][code]
-                    for layer, code in enumerate(layers[:, row, column].tolist())
-                    if layer == 0 or code
-                )
-                for column in range(settings.width)
-            ]
-            for row in range(settings.height)
-        ]
-
     def places(self, copy: int = 0) -> list[tuple[int, int]]:
-        """Where the agents of a copy stand: (row, column)."""
-        pad = self.settings.vision
+        """Where the agents of a copy stand: (row, column); below 0 for one that is timed out."""
+        pad = self.rim
         cells = (self.positions[:, copy] - self.first_cell[copy]).tolist()
         return [(cell // self._stride - pad, cell % self._stride - pad) for cell in cells]
 
-    def __str__(self) -> str:
-        """The first copy, as letters."""
-        rows = self.cells_of(0)
-        return "\n".join("".join(cell[-1].letter for cell in row) for row in rows)
+    def heading(self, agent: int, copy: int = 0) -> str | None:
+        """Where an agent of a copy faces; None if agents do not."""
+        return WAY_NAMES[self.facing[agent, copy]] if self.settings.facing else None
 
     # -- within an episode ---------------------------------------------------------------------
 
@@ -359,41 +306,40 @@ class World:
             np.copyto(array, before[name], where=others)
         self.streams.state = np.where(ended, self.streams.state, before["streams"])
 
+    def _change(self) -> None:
+        if self.times_out:
+            self._come_back()
+        self.transition()
+
+    def _come_back(self) -> None:
+        """Bring agents back whose time is over, where the cell that was drawn for them is free."""
+        self.out[:] = np.maximum(self.out - 1, 0)
+        # Drawn for all: what a copy draws must not depend on who is out in another.
+        ranks = (self.streams.uniforms(self.num_agents) * len(self.home)).astype(np.int64)
+        away = self.positions == self.first_cell
+        for agent in np.flatnonzero(away.any(axis=1)).tolist():
+            there = self.home[ranks[agent]] + self.first_cell
+            free = self.is_free(there)
+            back = away[agent] & (self.out[agent] == 0)
+            self.out[agent, back & ~free] = 1
+            self.positions[agent] = np.where(back & free, there, self.positions[agent])
+            self.show(agent)
+
     # -- setting up ----------------------------------------------------------------------------
 
-    def _command_name(self) -> str:
-        """What commands call this world: those that others wrote have a module before it."""
-        kind = type(self)
-        ours = kind.__module__.startswith("keisei.worlds.")
-        return self.name if ours else f"{kind.__module__}:{kind.__name__}"
-
-    def _number_entities(self) -> None:
-        """Give each entity a number; and what is known of each sum of them."""
-        top = max(entity.layer for entity in self.entities) + 1
-        distinct = self.num_agents if self.settings.distinct_agents else 0
-        marks = [Entity(f"agent {i}", str(i), layer=top) for i in range(distinct)]
-        numbers = Numbering(self.name, [*self.entities, *marks])
-        self.code, self.planes = numbers.code, numbers.planes
-        self._marks: Codes = np.array([self.code[mark.name] for mark in marks], np.uint8)
-        self._layer = {entity.name: entity.layer for entity in self.entities}
-        self._by_code, self._solid, self._table = numbers.by_code, numbers.solid, numbers.table
-
-    def _make_grid(self) -> None:
-        """The grid with a rim as wide as the agents see: no window ever leaves it."""
-        height, width, pad = self.settings.height, self.settings.width, self.settings.vision
-        self._stride = width + 2 * pad
-        size = self._stride * (height + 2 * pad)
-        self.first_cell: Ints = np.arange(self.copies, dtype=np.int64) * size
-        self.grid: Codes = np.zeros((len(self._by_code), self.copies * size), np.uint8)
-        self.positions: Ints = np.zeros((self.num_agents, self.copies), np.int64)
-        self.bodies: Codes = np.zeros((self.num_agents, self.copies), np.uint8)
-        reach = np.arange(-pad, pad + 1)
-        self._window: Ints = (reach[:, None] * self._stride + reach).reshape(-1)
-        inner = np.arange(size).reshape(-1, self._stride)[pad:-pad, pad:-pad]
-        self.inside: Ints = inner[1:-1, 1:-1].reshape(-1).copy()  # all cells within the walls
-        self._border: Ints = np.setdiff1d(inner, self.inside)
-        steps = [STEPS.get(action, (0, 0)) for action in self.actions]
-        self._step_of: Ints = np.array([down * self._stride + right for down, right in steps])
-        view = View((len(self._window),), np.dtype(np.uint8), self._table)
-        self.views = [view] * self.num_agents
+    def _make_agents(self) -> None:
+        """The arrays of agents, and what their actions do by themselves."""
+        shape = (self.num_agents, self.copies)
+        self.positions: Ints = np.zeros(shape, np.int64)
+        self.bodies: Codes = np.zeros(shape, np.uint8)
+        self.facing: Ints = np.zeros(shape, np.int64)  # up, right, down or left
+        self.out: Ints = np.zeros(shape, np.int64)  # turns that it is still timed out
+        self.rewards: Floats = np.zeros(shape, np.float32)
+        self.numbers: Ints = np.repeat(np.arange(self.num_agents)[:, None], self.copies, axis=1)
+        self.home = self.inside  # where those who were timed out come back
+        steps = [STEPS.get(action) for action in self.actions]
+        ways = [self.ways.take(np.arange(WAYS) + (step or 0), mode="wrap") for step in steps]
+        known = np.array([step is not None for step in steps])
+        self._step_of: Ints = np.stack(ways, axis=1) * known  # by the way that an agent faces
+        self._turn_of: Ints = np.array([TURNS.get(action, 0) for action in self.actions])
         self.num_actions = [len(self.actions)] * self.num_agents

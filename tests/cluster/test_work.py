@@ -72,14 +72,15 @@ def test_a_sweep_on_the_cluster_trains_every_combination_and_goes_on_where_it_wa
     small = ["epochs=2", "copies=4", f"runs_dir={tmp_path}"]
     file = tmp_path / "sweep.json"
     vary = ["double_dqn.learning_rate=1e-3,1e-4"]
-    sweep("treasure_hunt", vary, 2, small, "try", "auto", file)
+    sweep("treasure_hunt", vary, 2, small, "try", "auto", file, tmp_path / "sweep.png")
     rows = json.loads(file.read_text())
     assert [len(row["returns"]) for row in rows] == [2, 2]
     runs = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
     assert runs[0] == "try-learning_rate=1e-3-seed=1"
     assert len(runs) == 4
     shutil.rmtree(tmp_path / runs[0])
-    sweep("treasure_hunt", vary, 2, small, "try")  # here: the others are only read
+    # Here: the others are only read.
+    sweep("treasure_hunt", vary, 2, small, "try", plot=tmp_path / "sweep.png")
     assert capsys.readouterr().out.count("starts at epoch 0") == 1
     with pytest.raises(KeiseiError, match="learning_rat"):
         sweep("treasure_hunt", ["double_dqn.learning_rat=1"], 1, small, "wrong", "auto")

@@ -84,6 +84,7 @@ RULES = [
     Rule(r"^keisei worlds train\b", overrides(TINY_WORLD)),
     Rule(r"^keisei worlds watch .*--human", how="keys"),
     Rule(r"^keisei worlds schelling\b", ["--epochs", "1", *overrides(["copies=2"])]),
+    Rule(r"^keisei worlds evaluate\b", ["--episodes", "2"]),
     Rule(r"^keisei evaluate\b", ["--games", "2"], {r"nodes=\d+": "nodes=2"}),
     Rule(r"^keisei rate\b", ["--minutes", "0"], {r"nodes=\d+": "nodes=2"}),
     Rule(r"^keisei ladder\b", ["--games", "2", "--minutes", "0.01"], {r"--nodes \d+": "--nodes 2"}),

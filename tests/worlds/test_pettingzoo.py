@@ -331,8 +331,8 @@ def test_actions_that_do_not_begin_at_0_are_those_of_the_environment():
     assert set(actions.ravel().tolist()) <= {0, 1}
 
 
-def test_actions_of_several_numbers_are_refused():
-    with pytest.raises(KeiseiError, match="the actions of a are not discrete"):
+def test_actions_of_another_kind_are_refused():
+    with pytest.raises(KeiseiError, match="the actions of a are neither discrete nor numbers"):
         PettingZooWorld(lambda: Clock(actions=spaces.MultiBinary(3)))
 
 

@@ -53,7 +53,7 @@ def test_a_coin_comes_again_and_never_are_there_two(coins):
 
 
 def test_a_script_goes_to_what_it_seeks_and_acts_there(coins):
-    script = make_script(coins, Strategy((NAMES[0],)), seed=1)
+    script = make_script(coins, Strategy((NAMES[0],)), seed=1, agent=0)
     chosen = np.stack([script(coins.pov(0)) for _ in range(200)])
     assert 0.85 < (chosen[:, 0] == RIGHT).mean() < 1  # it wanders now and then
     assert (chosen[:, 1] == RIGHT).mean() < 0.6  # the coin there is not what it seeks
@@ -62,7 +62,7 @@ def test_a_script_goes_to_what_it_seeks_and_acts_there(coins):
     hunt.grid[1][:] = 0
     place(hunt, 0, 5, 5)
     hunt.put("stag", hunt.first_cell + hunt.cell(5, 6))
-    script = make_script(hunt, StagHunt.strategies(0)["cooperate"], seed=1)
+    script = make_script(hunt, StagHunt.strategies(0)["cooperate"], seed=1, agent=0)
     chosen = [int(script(hunt.pov(0))[0]) for _ in range(100)]
     assert chosen.count(hunt.actions.index("hunt")) > 80
 
@@ -82,10 +82,17 @@ def test_the_verdict_goes_by_what_one_agent_gains(cooperate, defect, said):
 
 
 @pytest.mark.parametrize(
-    ("world", "why"), [("coins", "greed and fear"), ("stag_hunt", "fear"), ("cleanup", "greed")]
+    ("world", "settings", "why"),
+    [
+        ("coins", ["copies=16"], "greed and fear"),
+        ("stag_hunt", ["copies=16"], "fear"),
+        ("cleanup", ["copies=16"], "greed"),
+        ("prisoners_dilemma", ["copies=16", "world_settings.num_agents=3"], "greed and fear"),
+        ("commons_harvest", ["copies=6"], "greed and fear"),
+    ],
 )
-def test_worlds_that_are_called_dilemmas_are(world, why):
-    assert measure(world, ["copies=16"], epochs=1).verdict == f"a social dilemma, out of {why}"
+def test_worlds_that_are_called_dilemmas_are(world, settings, why):
+    assert measure(world, settings, epochs=1).verdict == f"a social dilemma, out of {why}"
 
 
 def test_the_diagram_is_one_command_away(tmp_path):

@@ -3,10 +3,12 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from keisei.cli import app
+from keisei.worlds.intervals import interval
 from keisei.worlds.sweep import run_name
 
 TINY = ["copies=2", "epochs=1", "world_settings.max_turns=10", "double_dqn.hidden=[8]"]
@@ -63,6 +65,25 @@ def test_a_sweep_goes_on_with_more_epochs_and_shows_those_that_were_asked_for(sw
     shutil.move(tmp_path / "runs", tmp_path / "elsewhere")
     done = sweep("treasure_hunt", settings=[*TINY, "copies=8", "epochs=12", "runs_dir=elsewhere"])
     assert "starts at epoch" not in done.stdout
+
+
+def test_a_sweep_shows_how_sure_it_is_and_draws_one_curve_for_all_seeds(sweep, tmp_path):
+    done = sweep("tag", "--seeds", "3", "--json", "a.json", "--plot", "a.png")
+    assert done.exit_code == 0, done.stderr
+    assert "IQM" in done.stdout
+    assert " to " in done.stdout
+    (row,) = json.loads((tmp_path / "a.json").read_text())
+    low, high = row["interval"]
+    assert min(row["returns"]) <= low <= row["iqm"] <= high <= max(row["returns"])
+    assert len(row["measures"]["peace"]) == 3
+    assert (tmp_path / "a.png").read_bytes()[1:4] == b"PNG"
+    assert sweep("tag", "--plot", "nowhere/a.png").exit_code == 2
+
+
+def test_an_interval_of_few_draws_covers_the_mean_of_normal_numbers():
+    rng = np.random.default_rng(1)
+    low, high = interval(rng.normal(size=(12, 300)))
+    assert 0.8 < ((low < 0) & (high > 0)).mean() < 1
 
 
 def test_runs_are_named_after_the_whole_value():

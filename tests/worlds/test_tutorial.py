@@ -6,7 +6,7 @@ TUTORIAL = ROOT / "docs/worlds/tutorial.md"
 
 def test_the_tutorial_runs_from_its_first_line_to_its_last(harvest_folder):
     script = blocks(TUTORIAL, "python")
-    assert len(script) == 8
+    assert len(script) == 9
     exec(compile("\n".join(script), str(TUTORIAL), "exec"), {"__name__": "tutorial"})
 
 

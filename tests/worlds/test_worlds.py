@@ -9,6 +9,7 @@ from keisei.settings import ConfigError
 from keisei.worlds import WORLDS, Entity, World, make_environment
 from keisei.worlds.cleanup import Cleanup
 from keisei.worlds.drawing import AGENT_COLORS, CELL, colored_text, picture
+from keisei.worlds.grid import WAY_STEPS
 from keisei.worlds.stag_hunt import StagHunt
 from keisei.worlds.tag import Tag
 from keisei.worlds.treasure_hunt import VALUES, TreasureHunt
@@ -59,10 +60,11 @@ def test_nobody_leaves_the_walls_and_no_two_stand_in_one_cell(name):
         _rewards, dones, truncated = world.step(
             rng.integers(0, len(world.actions), (world.num_agents, world.copies))
         )
-        places = world.positions.reshape(-1).tolist()
+        places = world.positions[world.can_act].tolist()
         assert set(places) <= inside
         assert len(set(places)) == len(places)
-        assert (world.grid[1][world.positions] == world.bodies).all()
+        bodies = world.bodies + world._face * world.facing  # a number for each way to face
+        assert (world.grid[1][world.positions] == bodies)[world.can_act].all()
     assert truncated.all()
     assert not dones.any()
 
@@ -267,29 +269,39 @@ def test_a_setting_that_a_world_refuses_is_named_with_its_value_and_where_all_ar
 
 
 @pytest.mark.parametrize("name", WORLDS)
-@pytest.mark.parametrize("order", ["simultaneous", "random"])
-def test_agents_that_are_distinct_see_who_stands_where(name, order):
-    count = 2 if name == "coins" else 4
-    settings = {"num_agents": count, "height": 9, "width": 11}
+@pytest.mark.parametrize(("order", "facing"), [("simultaneous", False), ("random", True)])
+def test_agents_that_are_distinct_see_who_stands_where(name, order, facing):
+    count = 2 if name in ("coins", "cleanup", "tag") else 4
+    size = {"height": 17, "width": 9} if name == "commons_harvest" else {"height": 9, "width": 11}
+    facing = facing or name == "prisoners_dilemma"
+    settings = {"num_agents": count, "facing": facing, **size}
     world, plain = (WORLDS[name](3, 1, distinct_agents=d, **settings) for d in (True, False))
     rng = np.random.default_rng(1)
+    known = [world.planes.index(plane) for plane in plain.planes]
     for _ in range(20):
         for one in (world, plain):
             one.begin_turn()
         actions = rng.integers(0, len(world.actions), (count, 3))
         for one in (world, plain):
             one.step(actions, one.draw_order() if order == "random" else None)
-        seen = world.views[0].encode(world.pov())  # [agents, copies, inputs]
-        planes = seen.reshape(count, 3, 9, 9, len(world.planes))
-        known = planes[..., : len(plain.planes)].reshape(count, 3, -1)
-        assert np.array_equal(known, plain.views[0].encode(plain.pov()))  # the same world
+        planes = world.views[0].encode(world.pov()).reshape(count, 3, 9, 9, len(world.planes))
+        same = plain.views[0].encode(plain.pov()).reshape(count, 3, 9, 9, len(plain.planes))
+        assert np.array_equal(planes[..., known], same)  # the same world
         for copy, agent, other in np.ndindex(3, count, count):
-            here, there = (world.places(copy)[number] for number in (agent, other))
-            row, column = (4 + there[axis] - here[axis] for axis in (0, 1))
+            row, column = in_window(world, copy, agent, other)
             shown = planes[agent, copy, ..., world.planes.index(f"agent {other}")]
-            inside = 0 <= row < 9 and 0 <= column < 9
+            inside = 0 <= row < 9 and 0 <= column < 9 and world.can_act[[agent, other], copy].all()
             assert shown.sum() == inside
             assert not inside or shown[row, column] == 1
+
+
+def in_window(world, copy, agent, other):
+    """Where an agent has another one in its window: row, column."""
+    here, there = (world.places(copy)[number] for number in (agent, other))
+    way = world.facing[agent, copy]
+    forward, right = (np.array(WAY_STEPS[one % 4]) for one in (way, way + 1))
+    apart = np.subtract(there, here)
+    return world.rim - apart @ forward, world.settings.vision + apart @ right
 
 
 def test_too_many_distinct_agents_are_refused():

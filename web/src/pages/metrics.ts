@@ -58,6 +58,12 @@ const WORLD: Record<string, Wanted[]> = {
     { title: "Return", of: [/^return (agent_\d+)$/], hint: "What each agent gets in an episode; dashed: acting at random" },
     { title: "Loss", of: [/^loss (agent_\d+)$/] },
   ],
+  Society: [
+    { title: "Efficiency", of: ["efficiency"], hint: "What all agents together get per turn" },
+    { title: "Equality", of: ["equality"], range: [null, 1], hint: "1 if all agents get the same" },
+    { title: "Sustainability", of: ["sustainability"], range: [0, null], hint: "The mean turn in which rewards come" },
+    { title: "Peace", of: ["peace"], range: [0, null], hint: "Agents that are not timed out, on average" },
+  ],
   Machine: [
     { title: "Speed", of: ["turns_per_s"], format: short, range: [0, null], hint: "Turns a second over all copies" },
     { title: "Memory", of: ["memory_mb"], format: (value) => `${short(value)} MB`, range: [0, null] },
@@ -85,10 +91,26 @@ export function plan(kind: "shogi" | "world", names: string[]): { groups: Group[
     title,
     charts: charts.map((wanted) => chartOf(wanted, names, used)).filter((chart) => chart.names.length > 0),
   }));
-  const others = names
-    .filter((name) => !used.has(name))
-    .map((name) => ({ title: name.replaceAll("_", " "), names: [name], labels: [""] }));
-  return { groups: groups.filter((group) => group.charts.length > 0), others };
+  return {
+    groups: groups.filter((group) => group.charts.length > 0),
+    others: othersOf(names.filter((name) => !used.has(name))),
+  };
+}
+
+/** A chart for each metric; those of agents are lines of one chart, beside what all have together. */
+function othersOf(names: string[]): ChartPlan[] {
+  const charts = new Map<string, ChartPlan>();
+  for (const name of names) {
+    const [, whole = name, agent] = name.match(/^(.+) (agent_\d+)$/) ?? [];
+    const chart = charts.get(whole) ?? { title: whole.replaceAll("_", " "), names: [], labels: [] };
+    charts.set(whole, chart);
+    chart.names.push(name);
+    chart.labels.push(agent ? agent.replace("_", " ") : "");
+  }
+  for (const { labels } of charts.values()) {
+    if (labels.length > 1) labels.forEach((label, i) => (labels[i] = label || "all"));
+  }
+  return [...charts.values()];
 }
 
 function chartOf({ of, ...rest }: Wanted, names: string[], used: Set<string>): ChartPlan {
