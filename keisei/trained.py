@@ -14,6 +14,7 @@ from keisei.config_schema import ModelConfig
 from keisei.core.neural_network import ActorCriticResTower, build_network
 from keisei.core.policy import Policy, evaluate
 from keisei.core.precision import plays_in
+from keisei.core.runtime import traced
 from keisei.curve import Curve
 from keisei.errors import KeiseiError
 from keisei.models import NETWORKS
@@ -27,6 +28,8 @@ from keisei.runs.checkpoint import (
 )
 from keisei.runs.run import Run
 from keisei.settings import parse_yaml
+
+_FEW = 8  # positions to trace a network with; it takes any number
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,8 @@ def load_trained(path: Path, limit: int | None = None) -> TrainedNetwork:
         progress = state["progress"]
         steps, seconds = int(progress["steps"]), float(progress["seconds"])
         curve = _curve(state.get("curve", {}))
-    return TrainedNetwork(
-        partial(evaluate, network), path, steps, seconds * processes / 3600, curve
-    )
+    policy = partial(evaluate, network, forward=traced(network, _FEW))
+    return TrainedNetwork(policy, path, steps, seconds * processes / 3600, curve)
 
 
 def _load_onnx(path: Path, limit: int | None) -> TrainedNetwork:

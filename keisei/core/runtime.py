@@ -47,16 +47,20 @@ def traced(network: ActorCriticResTower, batch_size: int) -> Forward:
 
     Its answers are the network's, bit for bit, and weights that are copied into the network later
     are used. (Freezing the weights or OpenVINO would gain a few percent more, but must be set up
-    again for every version, which takes longer than it saves: docs/performance.md.)
+    again for every version, which takes longer than it saves: docs/performance.md.) What a future
+    PyTorch refuses to trace runs as it is.
     """
     planes = network.planes(np.zeros((batch_size, OBSERVATION_BYTES), np.uint8))
     with torch.inference_mode(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tracing is deprecated, but nothing else does this
-        module: Forward = torch.jit.trace(  # type: ignore[no-untyped-call]
-            network, planes, check_trace=False
-        )
-        for _ in range(2):  # it optimises itself in its first calls
-            module(planes)
+        try:
+            module: Forward = torch.jit.trace(  # type: ignore[no-untyped-call]
+                network, planes, check_trace=False
+            )
+            for _ in range(2):  # it optimises itself in its first calls
+                module(planes)
+        except Exception:
+            return network
     return module
 
 
@@ -67,10 +71,7 @@ def tracing_pays(network: ActorCriticResTower, batch_size: int, seconds: float =
 
 
 def _is_traced_faster(network: ActorCriticResTower, batch_size: int, seconds: float) -> bool:
-    try:
-        forms: list[Forward] = [network, traced(network, batch_size)]
-    except Exception:  # whatever future versions of PyTorch refuse: the plain network works
-        return False
+    forms: list[Forward] = [network, traced(network, batch_size)]
     planes = network.planes(np.zeros((batch_size, OBSERVATION_BYTES), np.uint8))
     best = [float("inf"), float("inf")]
     end = time.perf_counter() + seconds

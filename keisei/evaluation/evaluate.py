@@ -7,6 +7,7 @@ import math
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from rich.console import Console
@@ -47,16 +48,21 @@ class MatchSettings:
                     "because every opening is played with both colours"
                 )
 
-    @property
-    def batch(self) -> int:
-        """Games in each batch: few enough for every core to get some, enough to be efficient.
+    def batches(self) -> list[range]:
+        """The numbers of each batch's games: enough to be efficient, few enough for all cores.
 
         In a batch, the next game begins where one has ended, so the network sees many positions at
-        a time almost until the end. The number of cores must not matter: batches decide what is
-        played.
+        a time almost until the end. The last batches are half as large: whoever gets none waits
+        less for the others. The number of cores must not matter: batches decide what is played.
+
+        >>> [len(batch) for batch in MatchSettings(games=100).batches()]
+        [12, 12, 12, 12, 12, 12, 12, 6, 6, 4]
         """
-        share = max(_LEAST_BATCH, self.games // _BATCHES // 2 * 2)
-        return min(share, _GENERATIONS * self.at_once)
+        size = max(_LEAST_BATCH, self.games // _BATCHES // 2 * 2)
+        size = min(size, _GENERATIONS * self.at_once)
+        whole = max(-(-self.games // size) - 2, 0) * size  # games in batches of full size
+        begins = [*range(0, whole, size), *range(whole, self.games, size // 4 * 2)]
+        return [range(begin, end) for begin, end in pairwise([*begins, self.games])]
 
 
 def play_match(
@@ -125,8 +131,8 @@ def evaluate(
 def _play(
     first: str, second: str, settings: MatchSettings, ray: str | None
 ) -> Generator[MatchResult]:
-    batches = -(-settings.games // settings.batch)
-    where = open_ray_pool(ray, play_batch) if ray else open_process_pool(play_batch, batches)
+    pieces = len(settings.batches())
+    where = open_ray_pool(ray, play_batch) if ray else open_process_pool(play_batch, pieces)
     with where as pool:
         yield from play_in_batches(first, second, settings, pool)
 
@@ -151,9 +157,8 @@ def play_in_batches(
 def _batches(
     first: str, second: str, settings: MatchSettings, pool: Pool[int, MatchResult]
 ) -> Iterator[tuple[int, MatchResult]]:
-    for begin in range(0, settings.games, settings.batch):
-        games = min(settings.batch, settings.games - begin)
-        pool.submit(begin, first, second, settings, begin, games)
+    for batch in settings.batches():
+        pool.submit(batch.start, first, second, settings, batch.start, len(batch))
         yield from pool.finished()
     yield from pool.finished(wait_for_all=True)
 
@@ -162,10 +167,10 @@ def _decided(done: dict[int, MatchResult], settings: MatchSettings) -> MatchResu
     """The match up to the batch that decides the test, if there is one."""
     if settings.sprt is None:
         return None
-    for end in range(0, settings.games, settings.batch):
-        if end not in done:
+    for last in settings.batches():
+        if last.start not in done:
             return None  # a batch that is done early must not decide the test
-        result = _join({begin: batch for begin, batch in done.items() if begin <= end})
+        result = _join({begin: batch for begin, batch in done.items() if begin <= last.start})
         if settings.sprt.verdict(result.pairs()) != "undecided":
             return result
     return None

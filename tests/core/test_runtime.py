@@ -2,9 +2,14 @@ import pytest
 import torch
 
 from keisei.config_schema import load_config
+from keisei.core.neural_network import PRESETS, ActorCriticResTower
+from keisei.core.policy import evaluate
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.runtime import traced, tracing_pays
+from keisei.models import SHIPPED_PATH
 from keisei.processes.machine import keep_freed_memory
+from keisei.shogi import Positions, ShogiGame
+from keisei.trained import load_trained
 
 
 @pytest.mark.parametrize("head", ["from_to", "flat"])
@@ -23,12 +28,24 @@ def test_a_traced_network_gives_the_same_bits_for_any_batch_and_for_new_weights(
 
 
 def test_a_network_that_cannot_be_traced_is_run_as_it_is():
-    class Untraceable(torch.nn.Module):
+    class Untraceable(ActorCriticResTower):
         def forward(self, planes):
-            raise RuntimeError("not today")
+            if torch.jit.is_tracing():
+                raise RuntimeError("not today")
+            return super().forward(planes)
 
-    assert tracing_pays(Untraceable(), 4, seconds=0.01) is False
-    assert tracing_pays(PPOAgent(load_config(), "cpu").network, 4, seconds=0.01) in (True, False)
+    network = Untraceable(*PRESETS["tiny"])
+    assert traced(network, 4) is network
+    assert tracing_pays(network, 4, seconds=0.01) in (True, False)
+
+
+def test_a_network_from_a_file_plays_traced_and_says_the_same():
+    policy, game = load_trained(SHIPPED_PATH).policy, ShogiGame()
+    position = Positions.of([game.observation()], [game.legal_actions()])
+    plain, fast = evaluate(policy.args[0], position), policy(position)
+    assert isinstance(policy.keywords["forward"], torch.jit.ScriptModule)
+    assert (plain.log_probs == fast.log_probs).all()
+    assert plain.values == fast.values
 
 
 def test_keeping_freed_memory_changes_no_number():

@@ -74,3 +74,14 @@ def test_a_match_is_the_same_whatever_the_number_of_processes(pool, games, sprt)
     )
     assert here.games == there.games
     assert (len(here.games) < games) == (sprt is not None)
+
+
+@pytest.mark.parametrize("games", [2, 8, 10, 32, 64, 100, 1000, 5000])
+def test_batches_have_every_pair_of_games_once_and_get_smaller_at_the_end(games):
+    batches = MatchSettings(games=games, at_once=16).batches()
+    assert [number for batch in batches for number in batch] == list(range(games))
+    assert all(batch.start % 2 == 0 for batch in batches)
+    sizes = [len(batch) for batch in batches]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] <= max(sizes[0] // 2, 4)
+    assert sizes[0] <= max(games // 8, 8)

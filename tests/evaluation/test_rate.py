@@ -11,6 +11,7 @@ import pytest
 from keisei.evaluation.pairs import Pentanomial
 from keisei.evaluation.rate import Candidate, measure, next_opponents, off_scale
 from keisei.evaluation.rate_report import run_rate
+from keisei.evaluation.statistics import score_of_elo
 from keisei.evaluation.yardstick import Reference, Yardstick, check_engines, load_yardstick
 from keisei.processes.pool import Pool
 from tests.evaluation.simulated import QUICK, simulate_pairs
@@ -179,6 +180,23 @@ def test_the_yardstick_that_comes_with_keisei_has_no_gap_and_its_neighbours_are_
         tie = yardstick.results.get(pair) or yardstick.results[pair[::-1]].reversed
         assert tie.games >= 200
         assert 0.05 < tie.score < 0.95
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "low", "high"),  # the 95 % intervals of 208 games each: docs/strength.md
+    [
+        ("quick-131072", "greedy, 57 % random", 0.229, 0.324),
+        ("fairy -20", "greedy, 34 % random", 0.113, 0.206),
+        ("shipped, 25 nodes", "fairy d1, 25 % random", 0.169, 0.284),
+    ],
+)
+def test_the_frozen_ratings_predict_pairings_that_were_left_out_of_the_fit(
+    first, second, low, high
+):
+    yardstick = load_yardstick()
+    assert {(first, second), (second, first)}.isdisjoint(yardstick.results)
+    gap = yardstick.ratings[first] - yardstick.ratings[second]
+    assert low <= score_of_elo(gap) <= high
 
 
 def test_the_order_of_the_random_player_the_weakest_engine_and_the_greedy_one_is_as_ever():

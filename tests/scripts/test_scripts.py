@@ -23,6 +23,7 @@ RUNS = {
     "scripts/rate_levels.py": (["--minutes=0.02", "-o", "levels.json"], "seconds"),
     "scripts/mutants.py": (["27 points"], "1 of 1 faults noticed (100%)"),
     "scripts/profile_training.py": (["--mode=parallel", "--workers=2", *SMALL], "collect"),
+    "scripts/rate_again.py": (["random", "--times=2", "--width=2000"], "of 1 differences are less"),
     "examples/analyse_position.py": ([], "black wins with "),
     "examples/gymnasium_agent.py": ([], "reward -1"),
     "examples/onnx_network.py": ([], "moves: "),
