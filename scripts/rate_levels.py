@@ -8,7 +8,8 @@ Writes levels.json beside it, from which the page has its ratings, and the table
 A level that is a reference of the yardstick has its rating. The others play until their intervals
 are narrow enough, those that search least first. Their games are kept in the file as long as
 neither a level nor its network changes, so the command can be stopped and goes on where it was. A
-level that did change begins against references close to its old rating.
+level that did change begins against references close to its old rating, a new one a step above the
+level before.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from keisei.models import SHIPPED
 from keisei.models.levels import FILE, LEVELS, Level, fingerprint
 from keisei.processes.pool import open_process_pool
 
+STEP = 200.0  # Elo that a new level is expected to be above the one before
 DOCS = Path(__file__).parents[1] / "docs" / "web.md"
 # How wide an interval may be, by the nodes that a level searches at most: games cost that much.
 WIDTHS = {0: 120.0, 100: 160.0, 300: 230.0, 10**6: 330.0}
@@ -139,7 +141,10 @@ def main(file: Path, minutes: float) -> None:
         keep()
 
     with suppress(KeyboardInterrupt), open_process_pool(play_batch) as pool:
-        for one in candidates:
+        for level, one in zip(unknown, candidates, strict=True):
+            below = [known[o.name]["elo"] for o in LEVELS[: LEVELS.index(level)] if o.name in known]
+            if one.guess is None and below:
+                one.guess = below[-1] + STEP
             measure([one], yardstick, pool, until=begin + 60 * minutes, tell=tell)
     rows = keep()
     for found in rows:

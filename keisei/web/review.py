@@ -158,7 +158,7 @@ def _doubtful(found: Sequence[Judged]) -> list[int]:
 
 def _more_nodes(positions: int) -> int:
     """For the second look at a game."""
-    return MORE * max(positions, 100)
+    return MORE * max(positions, 40)
 
 
 def judge(
