@@ -43,9 +43,15 @@ class Agent:
         return getattr(self.model, "learns", True)
 
     @property
-    def moves(self) -> npt.NDArray[Any] | None:
+    def moves(self) -> npt.NDArray[Any]:
         """The numbers of its newest action [copies, numbers], in a world that asks for some."""
-        return getattr(self.model, "moves", None)
+        moves = getattr(self.model, "moves", None)
+        if moves is None:
+            raise KeiseiError(
+                f"{self.name}: {type(self.model).__name__} acts in a world whose actions are "
+                "numbers: it must have them in `moves` [copies, numbers], from -1 to 1"
+            )
+        return np.asarray(moves)
 
     @property
     def sees_all(self) -> bool:

@@ -127,8 +127,8 @@ class Environment:
 
     def _step(self, states: Sequence[npt.NDArray[Any]], actions: Sequence[Ints]) -> None:
         """Let all agents act on what all of them saw, in the order of the settings."""
-        for agent in self.agents:
-            if agent.moves is not None:
+        for agent, view in zip(self.agents, self.world.views, strict=True):
+            if view.moves:
                 self.world.moves[agent.index][:] = agent.moves
         present = self.world.present  # before they act
         if self.config.turn_order == "random":

@@ -8,10 +8,11 @@ from pettingzoo import ParallelEnv
 
 from keisei.errors import KeiseiError
 from keisei.random_streams import RandomStreams
-from keisei.worlds import make_environment
+from keisei.worlds import Agent, Environment, load_world_config, make_environment
 from keisei.worlds.config import PPOSettings
 from keisei.worlds.continuous_ppo import ContinuousPPO
 from keisei.worlds.memory import NO_ACTION
+from keisei.worlds.models import ScriptedModel
 from keisei.worlds.pettingzoo_world import PettingZooWorld
 from keisei.worlds.view import View
 from tests.worlds.conftest import weights_of
@@ -115,6 +116,14 @@ def test_agents_may_act_at_random_by_numbers_too():
     with make_environment(PettingZooWorld(Aim, max_turns=5), ["agents=[random]"]) as environment:
         (result,) = environment.run_experiment(1)
     assert result.returns[0] < 0
+
+
+def test_a_model_without_numbers_is_refused():
+    world = PettingZooWorld(Aim, max_turns=5)
+    agents = [Agent(0, ScriptedModel(lambda seen: np.zeros(len(seen))))]
+    config = load_world_config("aim")
+    with pytest.raises(KeiseiError, match="it must have them in `moves`"):
+        Environment(world, agents, config).run_experiment(1)
 
 
 @pytest.mark.parametrize("agents", ["double_dqn", "iqn", "{kind: ppo, central_critic: true}"])

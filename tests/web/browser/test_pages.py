@@ -174,6 +174,14 @@ def test_an_episode_of_a_world_is_played_and_scrubbed(open_page, address):
     expect(page.get_by_label("Returns per agent").locator("li")).to_have_count(2)
 
 
+def test_a_worlds_measures_have_a_chart_each_with_a_line_for_each_agent(open_page, address):
+    page = open_page(f"{address}/#/runs/hunt")
+    for measure in ("Efficiency", "Peace"):
+        expect(page.locator(f'[data-chart="{measure}"]')).to_be_visible()
+    page.get_by_role("button", name="more metrics").click()
+    expect(page.locator('[data-chart="epsilon"] .legend li')).to_have_count(3)  # all, and two
+
+
 def test_a_stream_that_breaks_is_told_and_mended(open_page, address):
     page = open_page(f"{address}/#/position", expected=["ERR_FAILED"])
     page.route("**/api/runs/stream", lambda route: route.abort())
