@@ -49,9 +49,9 @@ LEVELS = (
     Level("First year", "quick-262144"),
     Level("School club", "quick-524288"),
     Level("Club evening", "quick-524288", nodes=50),
-    Level("Club champion", SHIPPED),
-    Level("Town champion", SHIPPED, nodes=50),
-    Level("Long think", SHIPPED, nodes=200),
+    Level("Club champion", "hour-5247503"),
+    Level("Town champion", SHIPPED),
+    Level("Long think", SHIPPED, nodes=100),
     Level("Longest think", SHIPPED, nodes=800),
 )
 
