@@ -11,7 +11,7 @@ session = onnxruntime.InferenceSession("shipped.onnx")
 # From here on, nothing but the rules, NumPy and ONNX Runtime.
 game = keisei.shogi.ShogiGame()
 while game.outcome is None and len(game.moves) < 20:
-    scores, values = session.run(None, {"planes": game.planes()[None]})
+    scores, values = session.run(None, {"planes": game.planes("attack60")[None]})
     legal = game.legal_actions()
     game.step(legal[np.argmax(scores[0][legal])])
 print(game)

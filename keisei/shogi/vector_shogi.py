@@ -293,10 +293,12 @@ class VectorShogi:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that changes while playing, as arrays; see `load_state_dict`."""
+        longest = self.move_counts.max()
+        played = np.arange(longest) < self.move_counts[:, None]  # what follows is of games before
         return {
             "starts": self._starts.copy(),
             "move_counts": self.move_counts.copy(),
-            "actions": self._history[:, : self.move_counts.max()].copy(),
+            "actions": np.where(played, self._history[:, :longest], np.int16(0)),
             "streams": self.streams.state.copy(),
         }
 

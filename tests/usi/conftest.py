@@ -39,7 +39,12 @@ def engine_process(command):
 
 
 @pytest.fixture
-def engine(engine_process):
+def engine(engine_process, request):
+    """The engine, with nothing left to say of what an earlier test had asked it."""
+    for line in ("stop", f"after:{request.node.name.split('[')[0]}"):
+        engine_process.send(line)
+    while "after:" not in engine_process.wait_for("info", 60):
+        pass
     for line in ("setoption name USI_Ponder value false", "usinewgame"):
         engine_process.send(line)
     return engine_process
