@@ -85,9 +85,9 @@ _KNIGHTS = np.array([_squares(df, dr) for dr in (2, -2) for df in (-1, 1)])  # o
 _ATTACKERS = _attackers().reshape(-1)
 _NEAR_TABLE = (np.arange(len(_DIRECTIONS), dtype=np.int16) * 512)[:, None, None]
 _FAR_TABLE = _NEAR_TABLE + np.int16(256)
-_LEAST_WORTH = len(_BY_WORTH) - 1  # a pawn is worth this much as an attacker, the king nothing
+_PAWN_WORTH = len(_BY_WORTH) - 1  # a pawn is worth this much as an attacker, the king nothing
 # What one is worth in each plane.
-_SCALE = np.array([1, 1, 1 / 4, 1 / _LEAST_WORTH] * 2 + [1] * 6, dtype=np.float32)
+_SCALE = np.array([1, 1, 1 / 4, 1 / _PAWN_WORTH] * 2 + [1] * 6, dtype=np.float32)
 
 
 def attack_planes(observations: Observations) -> npt.NDArray[np.float32]:
@@ -114,7 +114,7 @@ def attack_planes(observations: Observations) -> npt.NDArray[np.float32]:
     planes: list[npt.NDArray[Any]] = []
     for ours in (seen, seen ^ _THEIRS):
         attackers = (ours < len(_BY_WORTH)).sum(0, dtype=np.uint8)
-        worth = _LEAST_WORTH - np.minimum(ours.min(0), _LEAST_WORTH)
+        worth = _PAWN_WORTH - np.minimum(ours.min(0), _PAWN_WORTH)
         planes += [attackers > 0, attackers > 1, attackers, worth]
     by_square = np.stack(planes + checks, dtype=np.uint8, casting="unsafe").transpose(2, 1, 0)
     scaled = np.ascontiguousarray(by_square) * _SCALE  # [N, 81, 14]
