@@ -11,7 +11,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("KEISEI_POISON_SLOTS", "1")
 
 # Tests that one process runs, one after another: clusters of Ray would find each other, the pages
-# of the docs share what a reader has made, and others what takes seconds to make. (pytest-xdist's
+# of the docs share what a reader has made, npm installs into one folder, and others share what
+# takes seconds to make. (pytest-xdist's
 # own groups do nothing under pytest 9.2, which no longer reads the name that they write.)
 TOGETHER = (
     "tests/cli/test_runs_folder.py",
@@ -19,6 +20,7 @@ TOGETHER = (
     "tests/docs/test_commands.py",
     "tests/docs/test_site.py",
     "tests/web/browser/",
+    "tests/web/test_bundle.py",
 )
 
 

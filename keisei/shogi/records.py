@@ -20,12 +20,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rsshogi.core import Move
 from rsshogi.record import GameResult, MoveEntry, Record, RecordMetadata, SpecialMoveEntry
 
 from keisei.errors import KeiseiError
 from keisei.files import replace_file
-from keisei.shogi.actions import Side
+from keisei.shogi.actions import IllegalActionError, Side, read_usi
 from keisei.shogi.ki2_moves import has_moves, ki2_moves
 from keisei.shogi.rules import START_SFEN, Outcome, Reason, new_board
 from keisei.shogi.shogi_game import ShogiGame
@@ -67,7 +66,10 @@ class GameRecord:
             name = re.sub(r"[\x00-\x1f\x7f\x85\u2028\u2029]+", " ", getattr(self, side)).strip()
             object.__setattr__(self, side, name)
         for number, usi in enumerate(self.moves, start=1):
-            move = Move.from_usi(usi)
+            try:
+                move = read_usi(usi)
+            except IllegalActionError as error:
+                raise RecordError(f"move {number}: {error}") from None
             if move not in board.legal_moves():
                 raise RecordError(f"illegal move {number} ({usi}) in {board.to_sfen()}")
             board.apply_move(move)

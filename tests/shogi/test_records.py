@@ -160,6 +160,8 @@ def test_names_cannot_add_lines_to_a_record(tmp_path):
 def test_a_record_with_an_illegal_move_cannot_be_made():
     with pytest.raises(RecordError, match=r"illegal move 2 \(3c3e\)"):
         GameRecord(moves=("7g7f", "3c3e"))
+    with pytest.raises(RecordError, match="move 2: '&' is not a USI move"):
+        GameRecord(moves=("7g7f", "&"))
 
 
 # -- encodings -----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ def node():
     """Node with the pinned packages of the page."""
     if not shutil.which("node") or not shutil.which("npm"):
         pytest.skip("Node is not here: apt install nodejs npm")
-    if not (SOURCES / "node_modules" / "esbuild").is_dir():
+    if not (SOURCES / "node_modules" / ".package-lock.json").is_file():  # what npm writes last
         install = ["npm", "ci", "--no-fund", "--no-audit"]
         done = subprocess.run(install, cwd=SOURCES, capture_output=True, text=True, timeout=200)
         if done.returncode:
