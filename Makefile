@@ -15,6 +15,9 @@ play: $(RUNS)
 train: $(RUNS)
 	$(BIN)/keisei train -c quick
 
+# The tests start hundreds of processes: what they import is compiled once, whatever the shell says.
+test test-quick coverage mutants: export PYTHONDONTWRITEBYTECODE =
+
 # All tests, as many at a time as there are cores.
 test: $(DEVELOPS)
 	$(BIN)/pytest -n logical

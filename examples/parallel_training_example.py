@@ -10,7 +10,11 @@ from keisei.core.ppo_agent import PPOAgent
 from keisei.training.parallel import ParallelManager
 
 config = load_config(
-    overrides=["training.parallel.num_workers=2", "training.parallel.rollout_length=32"]
+    overrides=[
+        "training.parallel.num_workers=2",
+        "training.parallel.num_envs_per_worker=16",
+        "training.parallel.rollout_length=32",
+    ]
 )
 agent = PPOAgent(config)
 buffer = ExperienceBuffer(config.training.gamma, config.training.lambda_gae)

@@ -46,9 +46,11 @@ MOMENTS = ("starting", "idle", "syncing", "playing")
 
 
 def settings(*more: str) -> AppConfig:
-    """Short rollouts, and workers that may die as often as they like."""
+    """Short rollouts and updates, and workers that may die as often as they like."""
     parallel = ["max_restarts=1000000", "worker_timeout=3", "rollout_length=32", *more]
-    return load_config(overrides=[f"training.parallel.{setting}" for setting in parallel])
+    return load_config(
+        overrides=["training.ppo_epochs=1", *(f"training.parallel.{one}" for one in parallel)]
+    )
 
 
 class Storm(threading.Thread):

@@ -64,11 +64,12 @@ def test_new_weights_play_from_the_next_rollout_on():
     _, other, restarted = ray_manager("num_workers=2")
     other.network.load_state_dict(agent.network.state_dict())
     other.version = agent.version
-    with restarted:  # going on with the games is the same as not having stopped
-        restarted.shutdown()
-        restarted.start_workers(states)
+    restarted.start_workers(states)
+    try:  # going on with the games is the same as not having stopped
         for one, two in zip(rollouts, restarted.collect_experiences(), strict=True):
             assert_same_bytes(one, two)
+    finally:
+        restarted.shutdown()
 
 
 def test_with_compression_the_rounded_weights_play():

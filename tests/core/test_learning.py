@@ -70,12 +70,12 @@ def test_the_policy_goes_from_chance_to_over_80_percent_right(right, move_limit,
     config = load_config(
         overrides=[
             "model.depth=0",
-            "model.width=64",
+            "model.width=32",
             "training.minibatch_size=128",
             "training.entropy_coef=0",
             "training.ppo_epochs=2",
             "training.lambda_gae=0",
-            "training.learning_rate=0.003",
+            "training.learning_rate=0.01",
             "training.target_kl=0",
         ]
     )
@@ -83,16 +83,16 @@ def test_the_policy_goes_from_chance_to_over_80_percent_right(right, move_limit,
     chance = accuracy(agent, answers)
     assert chance < 0.3
     shard = SelfPlayShard(
-        64, 1, move_limit=move_limit, material_reward=material_reward, start_sfens=list(answers)
+        24, 1, move_limit=move_limit, material_reward=material_reward, start_sfens=list(answers)
     )
     buffer = ExperienceBuffer(gamma=1.0, lambda_gae=0.0)
     for _ in range(60):
         buffer.clear()
-        rollout = empty_rollout(16, 64)
+        rollout = empty_rollout(16, 24)
         shard.collect(agent.evaluate, rollout, agent.version)
         buffer.add_batch(rollout)
         buffer.compute_advantages_and_returns()
         agent.learn(buffer)
-        if accuracy(agent, answers) > 0.95:
+        if (after_learning := accuracy(agent, answers)) > 0.8:
             break
-    assert accuracy(agent, answers) > 0.8
+    assert after_learning > 0.8

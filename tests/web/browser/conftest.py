@@ -21,6 +21,10 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
+    # One process for all pages, and no other for a GPU that is not there: half the work per page.
+    "--in-process-gpu",
+    "--process-per-site",
+    "--renderer-process-limit=1",
 ]
 WAIT_MS = 120_000  # a limit for a machine that is busy; what is awaited comes in a moment
 

@@ -8,7 +8,7 @@ from keisei.shogi.records import read_record
 from tests.web.browser.conftest import serious
 
 # Black has a pawn in hand, and a silver that promotes on its first move into the camp.
-QUIET = "4k4/9/9/3S5/9/9/9/9/4K4 b GP 1"
+QUIET = "8k/9/9/3S5/9/9/9/9/4K4 b GP 1"  # its king reaches nothing in two moves
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
 MY_MOVE = re.compile("Your move|You are in check")
 
