@@ -18,13 +18,16 @@ train: $(RUNS)
 # The tests start hundreds of processes: what they import is compiled once, whatever the shell says.
 test test-quick coverage mutants: export PYTHONDONTWRITEBYTECODE =
 
-# All tests, as many at a time as there are cores.
+# One test more at a time than there are cores: many of them wait for processes.
+AT_ONCE := $(shell echo $$(($$(nproc) + 1)))
+
+# All tests.
 test: $(DEVELOPS)
-	$(BIN)/pytest -n logical
+	$(BIN)/pytest -n $(AT_ONCE)
 
 # What to run after each change: all but the tests that take seconds each.
 test-quick: $(DEVELOPS)
-	$(BIN)/pytest -n logical -m 'not slow'
+	$(BIN)/pytest -n $(AT_ONCE) -m 'not slow'
 
 # How much of the parallel part the tests run, workers included.
 coverage: $(DEVELOPS)
