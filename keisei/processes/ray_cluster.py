@@ -45,8 +45,8 @@ def import_ray() -> Any:
 def cluster(address: str, store_bytes: int | None = None) -> Iterator[None]:
     """Be connected to the cluster at `address`; what this process started is ended with it.
 
-    `auto` is the cluster that runs on this machine (or that RAY_ADDRESS names), and without one a
-    cluster of this machine alone, with `store_bytes` of memory for objects.
+    `auto` is the cluster that RAY_ADDRESS names or that `ray start` made this machine a part of,
+    and without one a cluster of this machine alone, with `store_bytes` of memory for objects.
     """
     ray = import_ray()
     if ray.is_initialized():  # whatever connected will disconnect
@@ -54,10 +54,13 @@ def cluster(address: str, store_bytes: int | None = None) -> Iterator[None]:
         return
     reaper = None
     try:
-        if address != "auto":
+        if address == "auto":
+            address = _find_running() or ""
+        else:
             _check_reachable(address)
+        if address:
             _init(ray, address=address)
-        elif not _join_running(ray):
+        else:
             reaper = _start_own(ray, store_bytes)
         yield
     finally:
@@ -66,21 +69,28 @@ def cluster(address: str, store_bytes: int | None = None) -> Iterator[None]:
             _end_reaper(reaper)
 
 
-def _join_running(ray: Any) -> bool:
-    try:
-        _init(ray, address="auto")
-    except ClusterError as error:
-        if "not find any running Ray" in str(error):
-            return False
-        raise
-    return True
+def _find_running() -> str | None:
+    """The address of a cluster that is meant to be joined.
+
+    Ray's own "auto" also takes what another program has started for itself, and goes down with it.
+    """
+    from ray._private.utils import read_ray_address
+
+    if named := os.environ.get("RAY_ADDRESS"):
+        return named
+    if noted := read_ray_address():
+        with contextlib.suppress(ClusterError):  # a cluster that was killed has left its note
+            _check_reachable(noted)
+            return noted
+    return None
 
 
 def _start_own(ray: Any, store_bytes: int | None) -> subprocess.Popen[bytes]:
     others = psutil.Process().children()
     reaper = start_reaper()
     try:
-        _init(ray, num_cpus=cores(), include_dashboard=False, object_store_memory=store_bytes)
+        alone = {"num_cpus": cores(), "include_dashboard": False}
+        _init(ray, address="local", object_store_memory=store_bytes, **alone)
         end_with_this_process(reaper, others)
     except BaseException:
         _end_reaper(reaper)

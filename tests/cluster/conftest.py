@@ -1,6 +1,8 @@
 import contextlib
 import os
+import shutil
 import signal
+import tempfile
 
 import pytest
 
@@ -14,6 +16,16 @@ QUICK = {
     "health_check_failure_threshold": 3,
 }
 STORE = 80 * 2**20
+
+
+@pytest.fixture(scope="package", autouse=True)
+def own_folder():
+    """Ray notes here what may be joined: tests of another clone have a folder of their own."""
+    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # short, or Ray's sockets have no name
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_TMPDIR", folder)
+        yield
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
