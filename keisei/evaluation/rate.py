@@ -27,6 +27,7 @@ NEAR_GUESS = 6  # opponents of the first round, if the place is known roughly
 OPPONENTS, GAMES = 10, 16  # of each later round, at most
 OPEN = 0.1  # a result is open if both sides can expect at least this score
 MOST_GAMES = 2000
+SEEDS = 1_000_000  # from one reference to the next; a match uses those that follow its own
 _OVERHEAD = 0.2  # seconds that a game takes with any player
 _ME = "?"  # while rating: a reference may have the same name
 
@@ -159,8 +160,10 @@ def measure(
             if time.monotonic() >= until or not games:
                 count(pool.finished(wait_for_all=True))
                 return
-            # The next games of one long match between the two.
-            match = MatchSettings(seed=seed, at_once=games)
+            # The next games of one long match between the two. Each reference has its own openings
+            # and random numbers: luck that all matches share would not be in the interval.
+            own = seed + SEEDS * list(yardstick.ratings).index(reference.name)
+            match = MatchSettings(seed=own, at_once=games)
             begin = 2 * int(candidate.results.get(reference.name, Pentanomial()).pairs)
             key = candidate.name, reference.name
             pool.submit(key, candidate.player, reference.player, match, begin, games)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from keisei.evaluation.pairs import Pentanomial
-from keisei.evaluation.rate import Candidate, measure, next_opponents, off_scale
+from keisei.evaluation.rate import MOST_GAMES, Candidate, measure, next_opponents, off_scale
 from keisei.evaluation.rate_report import run_rate
 from keisei.evaluation.statistics import score_of_elo
 from keisei.evaluation.yardstick import Reference, Yardstick, check_engines, load_yardstick
@@ -79,6 +79,19 @@ def test_the_same_player_rated_twice_differs_by_less_than_the_intervals_say():
             two.append(player.rating(yardstick))
         close += abs(two[0].elo - two[1].elo) < np.hypot(two[0].width, two[1].width) / 2
     assert close >= 0.95 * 40
+
+
+def test_no_two_references_are_met_with_the_same_openings_and_random_numbers():
+    rng, seeds = np.random.default_rng(3), {}
+
+    def play(first, second, settings, begin, games):
+        seeds.setdefault(second, set()).add(settings.seed)
+        return Simulated(simulate_pairs(rng, float(first) - float(second), games // 2))
+
+    measure([Candidate("me", "700")], yardstick_of(np.arange(0, 1500, 100.0)), Pool(play))
+    own = [seed for (seed,) in seeds.values()]  # one long match with each
+    assert len(own) > 8
+    assert min(two - one for one, two in pairwise(sorted(own))) > 2 * MOST_GAMES
 
 
 def test_opponents_are_those_whose_result_is_open_and_quick_ones_before_slow_ones():
