@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+import time
 from contextlib import contextmanager
 
 import httpx
@@ -83,7 +84,8 @@ def client(trained_runs):
 
 def rows_of(client):
     """The list by name, once all was read: on a busy machine, one look has no time for all."""
-    for _ in range(50):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
         rows = client.get("/api/runs").json()["runs"]
         if all(row["updated"] or row["error"] for row in rows):
             break

@@ -10,6 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
+from keisei.web import review
 from tests.web.conftest import serving
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -67,7 +68,8 @@ def browser(chromium):
 @pytest.fixture(scope="package")
 def address(trained_runs):
     """Where a server shows a run of Shogi ("first") and one of a world ("hunt")."""
-    with serving(trained_runs) as client:
+    with pytest.MonkeyPatch.context() as patch, serving(trained_runs) as client:
+        patch.setattr(review, "NODES", 40)  # what is found has tests elsewhere; here it is shown
         yield str(client.base_url)
 
 
