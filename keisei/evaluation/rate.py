@@ -1,8 +1,8 @@
 """Rating players on the yardstick: they play the references against which the result is open.
 
-It takes rounds: first a few games against references all over the scale, then many against those
-close in strength, until the interval is narrow enough. The pairings of a round depend only on the
-rounds before it, so a rating can be repeated, whatever the number of processes.
+It takes rounds: first a few games against references all over the scale, then equally many against
+each of those close in strength, until the interval is narrow enough. The pairings of a round depend
+only on the rounds before it, so a rating can be repeated, whatever the number of processes.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from keisei.errors import KeiseiError
 from keisei.evaluation.evaluate import MatchSettings
 from keisei.evaluation.match import MatchResult
 from keisei.evaluation.pairs import Pentanomial, join
-from keisei.evaluation.ratings import SCALE, Rating, rate
+from keisei.evaluation.ratings import Rating, rate
 from keisei.evaluation.statistics import score_of_elo
 from keisei.evaluation.yardstick import Reference, Yardstick
 from keisei.processes.pool import Pool
 
 FIRST_OPPONENTS, FIRST_GAMES = 10, 4  # the round that finds the place on the scale
 NEAR_GUESS = 6  # opponents of the first round, if the place is known roughly
-OPPONENTS, GAMES = 10, 16  # of each later round, at most
+OPPONENTS, GAMES = 8, 16  # of each later round, at most
 OPEN = 0.1  # a result is open if both sides can expect at least this score
 MOST_GAMES = 2000
 SEEDS = 1_000_000  # from one reference to the next; a match uses those that follow its own
@@ -94,17 +94,19 @@ def next_opponents(candidate: Candidate, yardstick: Yardstick) -> list[tuple[Ref
             first = _nearest(yardstick, candidate.guess, NEAR_GUESS)
         return [(reference, FIRST_GAMES) for reference in first]
     rating = candidate.rating(yardstick)
-    wanted = candidate.games * ((rating.width / candidate.goal) ** 2 - 1)
-    count = min(max(int(np.ceil(wanted / GAMES)), 2), OPPONENTS)
-    spread = rating.width / 4 / SCALE
+    chosen = _open_results(rating, yardstick)
+    met = [candidate.results.get(r.name, Pentanomial()).games for r in chosen]
+    # Equally many with each. Strength is not one number: with other shares of the opponents the
+    # rating would be another, by more than luck.
+    return [(r, GAMES) for r, has in zip(chosen, met, strict=True) if has < min(met) + GAMES]
+
+
+def _open_results(rating: Rating, yardstick: Yardstick) -> list[Reference]:
+    """The references that say most about the rating for the time that their games take."""
 
     def worth(reference: Reference) -> float:
-        # The expected score when the rating is uncertain (MacKay's approximation).
-        logit = (rating.elo - reference.elo) / SCALE / np.sqrt(1 + np.pi * spread**2 / 8)
-        chance = 1 / (1 + np.exp(-logit))
-        played = candidate.results.get(reference.name, Pentanomial()).games
-        cost = np.sqrt(_OVERHEAD + reference.seconds)
-        return float(chance * (1 - chance) / (played + GAMES) / cost)
+        chance = score_of_elo(rating.elo - reference.elo)
+        return chance * (1 - chance) / np.sqrt(_OVERHEAD + reference.seconds)
 
     near = [
         reference
@@ -112,7 +114,7 @@ def next_opponents(candidate: Candidate, yardstick: Yardstick) -> list[tuple[Ref
         if OPEN < score_of_elo(rating.elo - reference.elo) < 1 - OPEN
     ]
     near = near or _nearest(yardstick, rating.elo, 3)
-    return [(reference, GAMES) for reference in sorted(near, key=worth, reverse=True)[:count]]
+    return sorted(near, key=worth, reverse=True)[:OPPONENTS]
 
 
 def _nearest(yardstick: Yardstick, elo: float, count: int) -> list[Reference]:

@@ -96,10 +96,11 @@ def test_no_two_references_are_met_with_the_same_openings_and_random_numbers():
 
 def test_opponents_are_those_whose_result_is_open_and_quick_ones_before_slow_ones():
     yardstick = yardstick_of([0, 1000, 1100, 1200, 1300, 3000])
-    player = Candidate("me", "1150", results={"1100": Pentanomial.of_games(9, 0, 7)})
-    met = [reference.elo for reference, _ in next_opponents(player, yardstick)]
-    assert set(met) == {1000, 1100, 1200, 1300}
-    assert met[-1] == 1100  # it has met that one already
+    few = {"1100": Pentanomial.of_games(3, 0, 1)}
+    player = Candidate("me", "1150", results=few)
+    assert {r.elo for r, _ in next_opponents(player, yardstick)} == {1000, 1100, 1200, 1300}
+    player.add("1100", Pentanomial.of_games(5, 0, 7))  # now it has met that one often enough
+    assert {r.elo for r, _ in next_opponents(player, yardstick)} == {1000, 1200, 1300}
     even = Pentanomial.of_games(8, 0, 8)
     twins = [
         Reference(name, name, 1000.0, 0, 0, cost) for name, cost in (("slow", 9), ("quick", 1))
