@@ -33,6 +33,7 @@ from tests.mutants.faults import FAULTS, SURVIVES, Fault  # noqa: E402
 
 TIMEOUT = 180.0  # seconds; a fault that makes tests hang is noticed, too
 NEEDED = 0.95
+OUTPUT = "output.txt"  # of the last tests that ran in a copy
 
 
 def main(words: Sequence[str]) -> int:
@@ -90,7 +91,10 @@ def passes(tests: Sequence[str], free: Queue[Path]) -> bool:
     """Do these tests pass as the code is?"""
     copy = free.get()
     try:
-        return run_tests(tests, copy, timeout=10 * TIMEOUT)
+        passed = run_tests(tests, copy, timeout=10 * TIMEOUT)
+        if not passed:
+            print(Path(copy, OUTPUT).read_text(encoding="utf-8", errors="replace")[-4000:])
+        return passed
     finally:
         free.put(copy)
 
@@ -100,9 +104,9 @@ def run_tests(tests: Sequence[str], copy: Path, timeout: float = TIMEOUT) -> boo
     pid = os.fork()
     if not pid:
         os.setsid()
-        with open(os.devnull, "r+b") as nothing:
+        with Path(copy, OUTPUT).open("w+b") as output:
             for stream in range(3):
-                os.dup2(nothing.fileno(), stream)
+                os.dup2(output.fileno(), stream)
         os.chdir(copy)
         sys.path[0] = str(copy)
         os.environ |= {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
