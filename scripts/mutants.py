@@ -22,6 +22,7 @@ from queue import Queue
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+os.environ["OMP_NUM_THREADS"] = "1"  # read as PyTorch is loaded; tests compare bits
 
 # What tests load and no fault is in: loaded once, and shared by all the processes that run them.
 import numpy  # noqa: E402, F401
@@ -126,5 +127,4 @@ def run_tests(tests: Sequence[str], copy: Path, timeout: float = TIMEOUT) -> boo
 
 
 if __name__ == "__main__":
-    os.environ["OMP_NUM_THREADS"] = "1"
     sys.exit(main(sys.argv[1:]))
