@@ -238,4 +238,4 @@ def test_a_move_is_heard_by_those_who_want_to(open_page, address):
     square(page, "2g").click()
     square(page, "2f").click()
     my_turn(page, 4)
-    assert page.evaluate("heard") == 2
+    page.wait_for_function("heard === 2")  # right after the move is seen
