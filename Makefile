@@ -16,10 +16,10 @@ train: $(RUNS)
 	$(BIN)/keisei train -c quick
 
 # The tests start hundreds of processes: what they import is compiled once, whatever the shell says.
-test test-quick coverage mutants: export PYTHONDONTWRITEBYTECODE =
+test test-quick coverage: export PYTHONDONTWRITEBYTECODE =
 
 # One test more at a time than there are cores: many of them wait for processes.
-AT_ONCE := $(shell echo $$(($$(nproc) + 1)))
+AT_ONCE = $(shell echo $$(($$(nproc) + 1)))
 
 # All tests.
 test: $(DEVELOPS)

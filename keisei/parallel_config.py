@@ -24,8 +24,8 @@ class ParallelConfig(Section):
     )
     ray_address: str = Field(
         "auto",
-        description="The cluster's head as HOST:PORT. auto: the cluster running here, or else one "
-        "on just this machine, for the length of the run.",
+        description="The cluster's head as HOST:PORT. auto: the cluster of `ray start`, or else "
+        "one on just this machine, for the length of the run.",
     )
     num_workers: int = Field(
         default_factory=cores,

@@ -12,8 +12,8 @@ os.environ.setdefault("KEISEI_POISON_SLOTS", "1")
 
 # Tests that one process runs, one after another: clusters of Ray would find each other, the pages
 # of the docs share what a reader has made, npm installs into one folder, and others share what
-# takes seconds to make. (pytest-xdist's
-# own groups do nothing under pytest 9.2, which no longer reads the name that they write.)
+# takes seconds to make. (pytest-xdist's own groups do nothing under pytest 9.2, which no longer
+# reads the name that they write.)
 TOGETHER = (
     "tests/cli/test_runs_folder.py",
     "tests/cluster/",

@@ -24,7 +24,7 @@ from keisei.processes.pool import Pool
 
 FIRST_OPPONENTS, FIRST_GAMES = 10, 4  # the round that finds the place on the scale
 NEAR_GUESS = 6  # opponents of the first round, if the place is known roughly
-OPPONENTS, GAMES = 8, 16  # of each later round, at most
+OPPONENTS, GAMES = 8, 16  # of each later round: at most so many, and games with each
 OPEN = 0.1  # a result is open if both sides can expect at least this score
 MOST_GAMES = 2000
 SEEDS = 1_000_000  # from one reference to the next; a match uses those that follow its own

@@ -54,12 +54,11 @@ def cluster(address: str, store_bytes: int | None = None) -> Iterator[None]:
         return
     reaper = None
     try:
-        if address == "auto":
-            address = _find_running() or ""
-        else:
+        if address != "auto":
             _check_reachable(address)
-        if address:
-            _init(ray, address=address)
+        running = _find_running() if address == "auto" else address
+        if running:
+            _init(ray, address=running)
         else:
             reaper = _start_own(ray, store_bytes)
         yield
@@ -89,8 +88,13 @@ def _start_own(ray: Any, store_bytes: int | None) -> subprocess.Popen[bytes]:
     others = psutil.Process().children()
     reaper = start_reaper()
     try:
-        alone = {"num_cpus": cores(), "include_dashboard": False}
-        _init(ray, address="local", object_store_memory=store_bytes, **alone)
+        _init(
+            ray,
+            address="local",
+            num_cpus=cores(),
+            include_dashboard=False,
+            object_store_memory=store_bytes,
+        )
         end_with_this_process(reaper, others)
     except BaseException:
         _end_reaper(reaper)

@@ -96,7 +96,7 @@ def test_compared_curves_are_smoothed_over_time_logarithmic_several_and_a_file(
     open_page, address, tmp_path
 ):
     page = open_page(f"{address}/#/runs?compare=first&metric=entropy", accept_downloads=True)
-    # A select's label is found by its options, too: "win_rate/random" has an "and".
+    # A select's label is found by its options, too: "draws against random" has an "and".
     page.get_by_label(re.compile("^And")).select_option("policy_loss")
     for chart in ("entropy", "policy_loss"):
         expect(page.locator(f'[data-chart="{chart}"]')).to_be_visible()
