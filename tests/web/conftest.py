@@ -87,6 +87,6 @@ def rows_of(client):
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         rows = client.get("/api/runs").json()["runs"]
-        if all(row["updated"] or row["error"] for row in rows):
+        if all(row["started"] or row["error"] for row in rows):
             break
     return {row["name"]: row for row in rows}
