@@ -28,9 +28,9 @@ def own_folder():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def own_cluster():
-    """A cluster of this machine alone, which the managers of a test file share."""
+    """A cluster of this machine alone, which the files that come after `test_nodes.py` share."""
     with cluster("auto", STORE):
         yield
 
@@ -47,6 +47,7 @@ def nodes(*cpus):
             "num_cpus": cpus[0],
             "object_store_memory": STORE,
             "include_dashboard": False,
+            "no_monitor": True,  # it would only add and end machines
             "_system_config": QUICK,
         },
     )
