@@ -27,6 +27,7 @@ FLAGS = [
     "--process-per-site",
     "--renderer-process-limit=1",
 ]
+VIEWPORT = {"width": 1280, "height": 900}
 WAIT_MS = 120_000  # a limit for a machine that is busy; what is awaited comes in a moment
 
 # Only what goes on for ever may move: the dot of a training.
@@ -66,6 +67,14 @@ def browser(chromium):
 
 
 @pytest.fixture(scope="package")
+def window(browser):
+    """A window that stays open: a page in it costs a fifth of one in a window of its own."""
+    context = browser.new_context(viewport=VIEWPORT)
+    context.new_page()  # with no page left, its process would end
+    return context
+
+
+@pytest.fixture(scope="package")
 def address(trained_runs):
     """Where a server shows a run of Shogi ("first") and one of a world ("hunt")."""
     with pytest.MonkeyPatch.context() as patch, serving(trained_runs) as client:
@@ -81,17 +90,18 @@ def serve():
 
 
 @pytest.fixture
-def open_page(browser, serve):  # the pages are closed before the servers
+def open_page(browser, window, serve):  # the pages are closed before the servers
     """Opens pages; at the test's end none of them may have complained or asked elsewhere."""
-    contexts, complaints = [], []
+    pages, complaints = [], []
 
     def open_one(url, *, expected=(), **options):
         """A new page at `url`; `expected` are parts of complaints that the test means to cause."""
-        options.setdefault("viewport", {"width": 1280, "height": 900})
-        context = browser.new_context(**options)
-        contexts.append(context)
-        context.set_default_timeout(WAIT_MS)
-        page = context.new_page()
+        # One page of a window is in front, so a test's second page has a window of its own.
+        ordinary = not options and not pages
+        options.setdefault("viewport", VIEWPORT)
+        page = window.new_page() if ordinary else browser.new_page(**options)
+        pages.append(page)
+        page.set_default_timeout(WAIT_MS)
         home = "/".join(url.split("/")[:3])
 
         def complain(text):
@@ -105,6 +115,10 @@ def open_page(browser, serve):  # the pages are closed before the servers
         return page
 
     yield open_one
-    for context in contexts:
-        context.close()
+    for page in pages:
+        if page.context == window:
+            page.evaluate("localStorage.clear()")
+        page.close()
+    window.clear_cookies()
+    window.clear_permissions()
     assert complaints == []
