@@ -95,6 +95,7 @@ peers: $(DEVELOPS) $(PEERS:%=.venv-peers/%/.installed)
 peers-benchmark: peers
 	$(BIN)/python benchmarks/peers/run.py
 	$(BIN)/python benchmarks/peers/worlds.py
+	$(BIN)/python benchmarks/peers/race.py --minutes 10
 
 clean:
 	rm -rf .venv .venv-peers build dist site *.egg-info

@@ -20,12 +20,13 @@ T, G = common.ROLLOUT, common.ALL_GAMES
 class Loop:
     """The agent, its games and its storage."""
 
-    def __init__(self) -> None:
+    def __init__(self, gamma: float = common.GAMMA, material_reward: float = 0.0) -> None:
+        self.gamma = gamma
         self.network = common.AllLogits()
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=common.LEARNING_RATE, eps=1e-5
         )
-        self.games = common.ShogiGames(G)
+        self.games = common.ShogiGames(G, material_reward=material_reward)
         self.planes = torch.zeros(T, G, *common.PLANES.shape)
         self.masks = torch.zeros(T, G, *common.MASK.shape, dtype=torch.bool)
         self.actions = torch.zeros(T, G, dtype=torch.long)
@@ -55,13 +56,13 @@ class Loop:
 
     @torch.no_grad()
     def advantages(self) -> Tensor:
-        """CleanRL's GAE, which takes all steps for one player's."""
+        """CleanRL's GAE, which takes all steps for one player's unless the discount is negative."""
         advantages, last = torch.zeros(T, G), torch.zeros(G)
         next_values = self.network(self.seen[0])[1]
         for t in reversed(range(T)):
             alive = 1 - self.dones[t]
-            delta = self.rewards[t] + common.GAMMA * next_values * alive - self.values[t]
-            advantages[t] = last = delta + common.GAMMA * common.LAMBDA * alive * last
+            delta = self.rewards[t] + self.gamma * next_values * alive - self.values[t]
+            advantages[t] = last = delta + self.gamma * common.LAMBDA * alive * last
             next_values = self.values[t]
         return advantages
 
@@ -96,8 +97,14 @@ class Loop:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--race", metavar="FOLDER")
+    parser.add_argument("--discount", type=float, default=common.TWO_PLAYERS, help="in a race")
     options = parser.parse_args()
     torch.set_num_threads(common.WORKERS)
+    if options.race:
+        loop = Loop(options.discount, common.MATERIAL)
+        common.race(loop.train, loop.network, options.race)
+        return
     loop = Loop()
     loop.train()  # sets up PyTorch's kernels
     rates = {

@@ -6,8 +6,10 @@ is to move; the reward is the mover's. It imports without any of the peers.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -20,6 +22,7 @@ from keisei.core.neural_network import PRESETS, ActorCriticResTower
 from keisei.shogi import ShogiGame, VectorShogi
 from keisei.shogi.actions import HAND_PIECES, NUM_ACTIONS, SQUARES
 from keisei.shogi.features import NUM_PLANES
+from keisei.shogi.material import material
 
 GAMES = 64  # of one worker; contenders without workers play all games in one process
 WORKERS = 2
@@ -30,6 +33,11 @@ EPOCHS = 1
 # The same for all, and without effect on speed.
 LEARNING_RATE, GAMMA, LAMBDA, CLIP, VALUE_LOSS, ENTROPY = 1e-3, 0.99, 0.98, 0.2, 0.5, 0.01
 MAX_GRADIENT = 1.0
+# In a race: the reward for each pawn's worth of material that a move gains. And the discount is
+# negative, because the next move is the opponent's: so any GAE is right for two players.
+MATERIAL = 0.01
+TWO_PLAYERS = -GAMMA
+SHOW_EVERY = 10.0  # seconds
 
 PLANES = spaces.Box(0, 1, (NUM_PLANES, 9, 9), np.float32)
 MASK = spaces.Box(0, 1, (NUM_ACTIONS,), np.int8)
@@ -43,8 +51,9 @@ class ShogiEnv(gym.Env[dict[str, Any], int]):
     observation_space = SEEN
     action_space = ACTIONS
 
-    def __init__(self, **_: Any) -> None:
+    def __init__(self, material_reward: float = 0.0, **_: Any) -> None:
         self._game = ShogiGame()
+        self._material_reward = material_reward
 
     def action_masks(self) -> np.ndarray:
         """The legal actions, under the name that Stable-Baselines3 looks for."""
@@ -63,14 +72,23 @@ class ShogiEnv(gym.Env[dict[str, Any], int]):
         return self._seen(), {}
 
     def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        mover = self._game.turn
+        mover, before = self._game.turn, self._game.observation()
         self._game.step(int(action))
         end = self._game.outcome
         reward = 0.0
         if end and end.winner:
             reward = 1.0 if end.winner == mover else -1.0
+        elif not end and self._material_reward:
+            reward = self._material_reward * float(
+                gain(before[None], self._game.observation()[None])[0]
+            )
         cut = end is not None and end.reason == "move limit"
         return self._seen(), reward, end is not None and not cut, cut, {}
+
+
+def gain(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """What moves gained, in pawns; the board is turned after a move."""
+    return -material(after) - material(before)
 
 
 class ShogiGames:
@@ -80,8 +98,9 @@ class ShogiGames:
     peers keep them. A finished game starts again at once.
     """
 
-    def __init__(self, num_games: int, seed: int = 0) -> None:
+    def __init__(self, num_games: int, seed: int = 0, material_reward: float = 0.0) -> None:
         self._games = VectorShogi(num_games, seed)
+        self._material_reward = material_reward
 
     def seen(self) -> tuple[np.ndarray, np.ndarray]:
         """Planes and masks of the positions now."""
@@ -89,10 +108,15 @@ class ShogiGames:
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rewards of the movers, and which games were decided or cut by the move limit."""
+        before = self._games.observations.copy() if self._material_reward else None
         result = self._games.step(actions)
+        rewards = result.rewards
+        if before is not None:
+            gained = np.where(result.dones, 0, gain(before, self._games.observations))
+            rewards = rewards + np.float32(self._material_reward) * gained
         cut = np.zeros(len(result.dones), dtype=np.bool_)
         cut[[end.game for end in result.finished if end.outcome.reason == "move limit"]] = True
-        return result.rewards, result.dones & ~cut, cut
+        return rewards, result.dones & ~cut, cut
 
 
 class AllLogits(nn.Module):
@@ -130,3 +154,28 @@ def steps_per_second(run: Callable[[], int], seconds: float) -> float:
     while time.perf_counter() - start < seconds:
         steps += run()
     return steps / (time.perf_counter() - start)
+
+
+class Show:
+    """Shows weights to `race.py` now and then, and waits for its answer."""
+
+    def __init__(self, folder: str) -> None:
+        self._file = Path(folder) / "weights.pt"
+        self._last = time.perf_counter()
+
+    def __call__(self, steps: int, weights: Callable[[], Mapping[str, Tensor]]) -> bool:
+        """Go on?"""
+        if time.perf_counter() - self._last < SHOW_EVERY:
+            return True
+        torch.save(weights(), self._file)
+        print(json.dumps({"weights": str(self._file), "steps": steps}), flush=True)
+        goes_on = input() == "on"
+        self._last = time.perf_counter()
+        return goes_on
+
+
+def race(train: Callable[[], int], network: AllLogits, folder: str) -> None:
+    """Train until `race.py` has seen enough."""
+    show, steps = Show(folder), train()
+    while show(steps, network.tower.state_dict):
+        steps += train()

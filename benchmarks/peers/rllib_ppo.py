@@ -44,8 +44,8 @@ class TinyModule(TorchRLModule, ValueFunctionAPI):
         return self.network(batch[Columns.OBS]["observations"])[1]
 
 
-def configured() -> PPOConfig:
-    register_env("shogi", lambda _: common.ShogiEnv())
+def configured(gamma: float = common.GAMMA, material_reward: float = 0.0) -> PPOConfig:
+    register_env("shogi", lambda _: common.ShogiEnv(material_reward))
     config = PPOConfig().environment("shogi")
     config.env_runners(
         num_env_runners=common.WORKERS,
@@ -60,7 +60,7 @@ def configured() -> PPOConfig:
         minibatch_size=common.MINIBATCH,
         num_epochs=common.EPOCHS,
         lr=common.LEARNING_RATE,
-        gamma=common.GAMMA,
+        gamma=gamma,
         lambda_=common.LAMBDA,
         clip_param=common.CLIP,
         vf_loss_coeff=common.VALUE_LOSS,
@@ -75,10 +75,12 @@ def configured() -> PPOConfig:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--race", metavar="FOLDER")
     options = parser.parse_args()
     ray.init(num_cpus=common.WORKERS, include_dashboard=False, log_to_driver=False)
     torch.set_num_threads(common.WORKERS)
-    algorithm = configured().build_algo()
+    config = configured(common.TWO_PLAYERS, common.MATERIAL) if options.race else configured()
+    algorithm = config.build_algo()
     sampled = 0
 
     def collect() -> int:
@@ -96,6 +98,9 @@ def main() -> None:
         sampled = int(results["num_env_steps_sampled_lifetime"])
         return sampled - before
 
+    if options.race:
+        common.race(train, algorithm.get_module().network, options.race)
+        return
     train()  # sets up the environments and PyTorch's kernels
     rates = {"train": common.steps_per_second(train, options.seconds)}
     rates["collect"] = common.steps_per_second(collect, options.seconds)

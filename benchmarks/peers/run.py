@@ -67,7 +67,7 @@ class Contender:
             self.error = f"no figures after {timeout:.0f} s"
             return
         finally:
-            _end_session(process.pid)
+            end_session(process.pid)
             process.wait(timeout=30)
         self._keep(output.splitlines())
 
@@ -86,7 +86,7 @@ def _me() -> Path:
     return Path(sys.executable)
 
 
-def _end_session(leader: int) -> None:
+def end_session(leader: int) -> None:
     """End whatever a measurement left running: the processes of its own session, no others."""
     try:
         os.killpg(leader, signal.SIGKILL)

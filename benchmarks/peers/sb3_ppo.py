@@ -37,8 +37,8 @@ class PlanesOnly(gym.ObservationWrapper):
 class ShogiVecEnv(VecEnv):
     """All games stepped together, by the interface of SB3's vectorised environments."""
 
-    def __init__(self, num_envs: int) -> None:
-        self._games = common.ShogiGames(num_envs)
+    def __init__(self, num_envs: int, material_reward: float = 0.0) -> None:
+        self._games = common.ShogiGames(num_envs, material_reward=material_reward)
         super().__init__(num_envs, common.PLANES, common.ACTIONS)
 
     def reset(self) -> np.ndarray:
@@ -100,9 +100,9 @@ class TinyPolicy(MaskableActorCriticPolicy):
         return self.network(obs)[1]
 
 
-def make_envs(kind: str) -> VecEnv:
+def make_envs(kind: str, material_reward: float) -> VecEnv:
     if kind == "vector":
-        return ShogiVecEnv(common.ALL_GAMES)
+        return ShogiVecEnv(common.ALL_GAMES, material_reward)
     return DummyVecEnv([lambda: PlanesOnly(common.ShogiEnv())] * common.ALL_GAMES)
 
 
@@ -110,9 +110,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--envs", choices=["vector", "dummy"], default="vector")
+    parser.add_argument("--race", metavar="FOLDER")
+    parser.add_argument("--discount", type=float, default=common.TWO_PLAYERS, help="in a race")
     options = parser.parse_args()
     torch.set_num_threads(common.WORKERS)
-    envs = make_envs(options.envs)
+    envs = make_envs(options.envs, common.MATERIAL if options.race else 0.0)
     model = MaskablePPO(
         TinyPolicy,
         envs,
@@ -120,7 +122,7 @@ def main() -> None:
         n_steps=common.ROLLOUT,
         batch_size=common.MINIBATCH,
         n_epochs=common.EPOCHS,
-        gamma=common.GAMMA,
+        gamma=options.discount if options.race else common.GAMMA,
         gae_lambda=common.LAMBDA,
         clip_range=common.CLIP,
         ent_coef=common.ENTROPY,
@@ -141,6 +143,9 @@ def main() -> None:
         model.learn(common.ROLLOUT * common.ALL_GAMES, reset_num_timesteps=False)
         return model.num_timesteps - before
 
+    if options.race:
+        common.race(train, model.policy.network, options.race)
+        return
     train()  # sets up the environments and PyTorch's kernels
     rates = {
         "collect": common.steps_per_second(collect, options.seconds),

@@ -14,6 +14,7 @@ from keisei.shogi.actions import NUM_ACTIONS, PolicyOutputMapper
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks" / "peers"))
 
 import common
+import race
 import run
 import worlds
 
@@ -58,8 +59,10 @@ def test_the_reward_is_the_movers(move, reward):
     assert (got, decided, cut) == (reward, reward == 1.0, False)
 
 
-def test_games_stepped_together_show_what_single_environments_show():
-    games, envs = common.ShogiGames(3), [common.ShogiEnv() for _ in range(3)]
+@pytest.mark.parametrize("material", [0.0, common.MATERIAL])
+def test_games_stepped_together_show_what_single_environments_show(material):
+    games = common.ShogiGames(3, material_reward=material)
+    envs = [common.ShogiEnv(material) for _ in range(3)]
     seen = [env.reset()[0] for env in envs]
     rng = np.random.default_rng(1)
     for _ in range(60):
@@ -71,7 +74,7 @@ def test_games_stepped_together_show_what_single_environments_show():
         rewards, decided, cut = games.step(actions)
         for row, env in enumerate(envs):
             seen[row], *rest, _ = env.step(actions[row])
-            assert rest == [rewards[row], decided[row], cut[row]]
+            assert rest == [pytest.approx(rewards[row]), decided[row], cut[row]]
             if decided[row] or cut[row]:
                 seen[row], _ = env.reset()
 
@@ -100,6 +103,26 @@ def test_a_contender_that_fails_is_reported_and_the_others_go_on(tmp_path):
     run.draw([good, bad], tmp_path / "peers.png")
     run.write([good, bad], 1, [0.0], tmp_path / "results.json")
     assert (tmp_path / "peers.png").stat().st_size > 0
+
+
+def test_a_race_ends_at_its_goal_and_says_what_went_wrong(tmp_path, monkeypatch):
+    monkeypatch.setattr(race, "GAMES", 2)
+    good, bad = tmp_path / "good.py", tmp_path / "bad.py"
+    folders = f"import sys; sys.path.append({str(race.HERE)!r}); import common"
+    race_on = "common.race(lambda: 7, common.AllLogits(), sys.argv[-1])"
+    good.write_text(f"{folders}; common.SHOW_EVERY = 0; print('hello'); {race_on}")
+    bad.write_text("raise SystemExit('it does not work')")
+    results = {
+        "good": race.race("", [str(good)], {"random": 0.0}, 60),
+        "slow": race.race("", [str(good)], {"random": 1.1}, 0),
+        "bad": race.race("", [str(bad)], {"random": 0.0}, 60),
+    }
+    assert results["good"]["reached"]["random"]["steps"] == 7
+    table = race.markdown(results, {"random": 0.95})
+    assert "| good |" in table
+    assert "7 moves" in table
+    assert "| slow | not within" in table
+    assert "| bad | failed: it does not work |" in table
 
 
 def test_treasure_hunt_is_learned_with_the_settings_that_both_learners_have():
