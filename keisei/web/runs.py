@@ -186,6 +186,9 @@ class RunsFolder:
         except Exception as error:  # whatever is wrong with one run, show the others
             row, points = RunRow(name=name, state="broken", error=_sentence(error)), {}
         with self._lock:
+            known = self._known.get(name)
+            if known and known[0] == signature and known[1].state == "broken":
+                return known[1:]  # others have found out meanwhile, who read more of it
             self._known[name] = (signature, row, points)
         return row, points
 

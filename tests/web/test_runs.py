@@ -8,7 +8,7 @@ import pytest
 
 from keisei.runs.metrics import MetricsStore
 from keisei.runs.run import Run, is_training
-from keisei.web.runs import RunsFolder
+from keisei.web.runs import BrokenRun, RunsFolder
 from tests.web.conftest import rows_of, serving
 
 
@@ -113,6 +113,22 @@ def test_a_run_that_has_just_begun_is_not_broken(runs):
         assert row(client, "new")["state"] == "stopped"
         assert client.get("/api/runs/new/series?name=kl").json() == {"series": {"kl": []}}
         assert client.get("/api/runs/new/games").json()["total"] == 0
+
+
+def test_what_was_found_broken_stays_so_although_a_look_that_began_before_saw_nothing(runs):
+    folder = RunsFolder(runs)
+    read = folder._read
+
+    def read_slowly(name, training):
+        found = read(name, training)
+        folder._read = read
+        with pytest.raises(BrokenRun), folder.reading(name):
+            raise ValueError("its games are no games")
+        return found
+
+    folder._read = read_slowly
+    assert folder.row("first").state == "broken"
+    assert folder.row("first").error == "cannot be read: its games are no games"
 
 
 def test_a_run_of_an_older_keisei_is_read(runs):
