@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Optional
 import typer
 
 from keisei import __version__, configs
-from keisei.cli_common import USUAL_RUNS, JsonFile, Ray, Runs, readable_errors
+from keisei.cli_common import USUAL_RUNS, JsonFile, Ray, Runs, file_option, readable_errors
 from keisei.cli_worlds import worlds
 from keisei.errors import KeiseiError
 from keisei.models import SHIPPED
@@ -353,7 +353,8 @@ def benchmark_collect(
 def benchmark_growth(
     json: JsonFile = None,
     plot: Annotated[
-        Optional[Path], typer.Option(help="Also draw the results as a PNG file.")  # noqa: UP045
+        Optional[Path],  # noqa: UP045
+        file_option(help="Also draw the results as a PNG file."),
     ] = None,
 ) -> None:
     """How costs grow with games, workers, network and minibatch; takes about 6 minutes."""

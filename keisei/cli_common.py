@@ -5,14 +5,27 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
 from keisei.errors import KeiseiError
 
+
+def _in_a_folder(file: Path | None) -> Path | None:
+    if file is not None and not file.absolute().parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {file.parent}")
+    return file
+
+
+def file_option(*names: str, help: str) -> Any:
+    """A file to write; what could not be written is refused now, before hours of work for it."""
+    return typer.Option(*names, help=help, dir_okay=False, callback=_in_a_folder)
+
+
 JsonFile = Annotated[
-    Optional[Path], typer.Option("--json", help="Also write the results to this file.")  # noqa: UP045
+    Optional[Path],  # noqa: UP045
+    file_option("--json", help="Also write the results to this file."),
 ]
 Ray = Annotated[
     Optional[str],  # noqa: UP045

@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from keisei.cli_common import USUAL_RUNS, JsonFile, Ray, Runs, readable_errors
+from keisei.cli_common import USUAL_RUNS, JsonFile, Ray, Runs, file_option, readable_errors
 
 worlds = typer.Typer(help="Worlds where many independent agents learn.")
 
@@ -84,7 +84,7 @@ def watch(
     run: Annotated[str, typer.Argument(help="A run: its name or folder.")],
     film: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(
+        file_option(
             "--film", "--gif", help="Save the episode as this .gif, or .mp4 (needs ffmpeg)."
         ),
     ] = None,
@@ -122,7 +122,8 @@ def sweep(
         typer.Option(help="Prefix of the runs' names; by default sweep-WORLD."),
     ] = None,
     plot: Annotated[
-        Path, typer.Option(help="Write the curves to this PNG.", dir_okay=False)
+        Path,
+        file_option(help="Write the curves to this PNG."),
     ] = Path("sweep.png"),
     ray: Ray = None,
     json: JsonFile = None,
@@ -145,7 +146,8 @@ def _in_folder(runs: Path | None) -> list[str]:
 def schelling(
     world: Annotated[str, typer.Argument(help="The world; see `keisei worlds list`.")],
     plot: Annotated[
-        Path, typer.Option(help="Write the diagram to this PNG.", dir_okay=False)
+        Path,
+        file_option(help="Write the diagram to this PNG."),
     ] = Path("schelling.png"),
     epochs: Annotated[
         int, typer.Option(help="Episodes per copy for each number of cooperators.", min=1)
@@ -168,7 +170,8 @@ def evaluate(
     episodes: Annotated[int, typer.Option(help="Episodes of each match.", min=1)] = 32,
     seed: Annotated[int, typer.Option(help="Seed of the episodes.")] = 0,
     plot: Annotated[
-        Path, typer.Option(help="Write the matrix to this PNG.", dir_okay=False)
+        Path,
+        file_option(help="Write the matrix to this PNG."),
     ] = Path("cross_play.png"),
     json: JsonFile = None,
     trust: Trust = False,

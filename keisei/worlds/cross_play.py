@@ -125,8 +125,6 @@ def evaluate(
 ) -> None:
     """Play, print the matrix and draw it."""
     console = Console()
-    if not plot.absolute().parent.is_dir():
-        raise KeiseiError(f"{plot}: there is no folder {plot.parent}")
     result = cross_play(names, episodes, seed, trust, runs, console)
     table = Table(title="return of one agent of the row's run among agents of the column's run")
     for heading in ("", *result.runs):

@@ -29,8 +29,6 @@ def check_film(path: Path) -> None:
         raise KeiseiError(f"{path}: a film's name must end in .gif or .mp4")
     if path.suffix == ".mp4" and shutil.which("ffmpeg") is None:
         raise KeiseiError(f"{path}: an MP4 needs the program ffmpeg; install it, or write a .gif")
-    if not path.absolute().parent.is_dir():
-        raise KeiseiError(f"{path}: there is no folder {path.parent}")
 
 
 def write_film(frames: Sequence[Image], path: Path) -> None:

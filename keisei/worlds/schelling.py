@@ -83,8 +83,6 @@ def measure(world: str, overrides: Sequence[str] = (), epochs: int = 4) -> Payof
 def schelling(world: str, overrides: Sequence[str], plot: Path, epochs: int) -> None:
     """Measure, print a table and the verdict, and draw the diagram."""
     console = Console()
-    if not plot.absolute().parent.is_dir():
-        raise KeiseiError(f"{plot}: there is no folder {plot.parent}")
     payoffs = measure(world, overrides, epochs)
     table = Table(
         title=f"{world}: return of an agent, by what it does and how many others cooperate"

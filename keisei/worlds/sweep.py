@@ -77,8 +77,6 @@ def sweep(
 ) -> None:
     """Train all runs, here one after another or on a cluster side by side, and show what came."""
     console = Console()
-    if not plot.absolute().parent.is_dir():
-        raise KeiseiError(f"{plot}: there is no folder {plot.parent}")
     name = name or f"sweep-{world.replace(':', '-')}"
     results: dict[tuple[str, ...], list[RunResult]] = {}
     jobs = [(combo, seed) for combo in combinations(vary) for seed in range(1, seeds + 1)]

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import typer
+from typer.testing import CliRunner
 
 import keisei
 from keisei import configs
@@ -61,3 +62,16 @@ def test_no_comment_in_the_settings_names_a_file_of_the_repository():
 def test_the_help_of_train_names_the_settings_that_come_with_keisei():
     train = dict(help_texts())["keisei train config"]
     assert all(name in train for name in configs.NAMES)
+
+
+def test_every_file_of_results_is_refused_at_once_if_its_folder_is_not_there():
+    asked = 0
+    for name, command in commands(typer.main.get_command(app)):
+        required = ["x" for one in command.params if one.param_type_name == "argument"]
+        for option in {"--json", "--plot", "--film"} & {o for p in command.params for o in p.opts}:
+            words = [*name.split()[1:], *required, option, "nowhere/file"]
+            done = CliRunner().invoke(app, words)
+            assert done.exit_code == 2, words
+            assert "there is no folder nowhere" in done.stderr
+            asked += 1
+    assert asked >= 12
