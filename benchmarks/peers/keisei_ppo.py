@@ -18,9 +18,11 @@ from keisei.training.parallel import ParallelManager
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
     options = parser.parse_args()
     keep_freed_memory()  # as `keisei train` does it
-    config = settings("tiny", common.WORKERS, "sync", common.ROLLOUT)
+    precision = [f"training.precision={options.precision}"]
+    config = settings("tiny", common.WORKERS, "sync", common.ROLLOUT, more=precision)
     config.training.minibatch_size = common.MINIBATCH
     config.model.planes = "core46"  # what the others see
     agent = PPOAgent(config, "cpu")
@@ -45,7 +47,7 @@ def main() -> None:
             "collect": common.steps_per_second(collect, options.seconds),
             "train": common.steps_per_second(train, options.seconds),
         }
-    setup = f"{common.WORKERS} workers of {common.GAMES} games"
+    setup = f"{common.WORKERS} workers of {common.GAMES} games, {options.precision}"
     publish(rates, setup, {name: version(name) for name in ("keisei", "rsshogi", "torch")})
 
 

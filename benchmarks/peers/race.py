@@ -68,7 +68,12 @@ def race(venv: str, command: list[str], goals: dict[str, float], limit: float) -
             stderr=subprocess.STDOUT,
             text=True,
             cwd=folder,
-            env={"GOMP_SPINCOUNT": "10000", **os.environ, "PYTHONPATH": str(ROOT)},
+            env={
+                "GOMP_SPINCOUNT": "10000",
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "ROLLOUT": "128",
+            },
             start_new_session=True,
         )
         assert process.stdin is not None

@@ -107,7 +107,8 @@ def load_of_others(seconds: float = 1.0) -> float:
 
 def contenders() -> list[Contender]:
     return [
-        Contender("Keisei", "keisei_ppo.py"),
+        Contender("Keisei", "keisei_ppo.py", options=("--precision", "bfloat16")),
+        Contender("Keisei in float32", "keisei_ppo.py"),
         Contender("Stable-Baselines3", "sb3_ppo.py", "sb3", options=("--envs", "dummy")),
         Contender("Stable-Baselines3 over `VectorShogi`", "sb3_ppo.py", "sb3"),
         Contender("RLlib PPO", "rllib_ppo.py", "rllib"),
