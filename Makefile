@@ -95,7 +95,7 @@ peers: $(DEVELOPS) $(PEERS:%=.venv-peers/%/.installed)
 peers-benchmark: peers
 	$(BIN)/python benchmarks/peers/run.py
 	$(BIN)/python benchmarks/peers/worlds.py
-	$(BIN)/python benchmarks/peers/race.py --minutes 10
+	$(BIN)/python benchmarks/peers/race.py --minutes 5
 
 clean:
 	rm -rf .venv .venv-peers build dist site *.egg-info

@@ -75,13 +75,14 @@ class ShogiEnv(gym.Env[dict[str, Any], int]):
         return self._seen(), {}
 
     def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        mover, before = self._game.turn, self._game.observation()
+        mover = self._game.turn
+        before = self._game.observation() if self._material_reward else None
         self._game.step(int(action))
         end = self._game.outcome
         reward = 0.0
         if end and end.winner:
             reward = 1.0 if end.winner == mover else -1.0
-        elif not end and self._material_reward:
+        elif not end and before is not None:
             reward = self._material_reward * float(
                 gain(before[None], self._game.observation()[None])[0]
             )
