@@ -1,12 +1,18 @@
 """Rating players on the yardstick: they play the references against which the result is open.
 
-It takes rounds: first a few games against references all over the scale, then equally many against
-each of those close in strength, until the interval is narrow enough. The pairings of a round depend
-only on the rounds before it, so a rating can be repeated, whatever the number of processes.
+It takes rounds: first a few games against references all over the scale, then more against those
+close in strength, until the interval is narrow enough. The pairings of a round depend only on the
+rounds before it, so a rating can be repeated, whatever the number of processes.
+
+Strength is not one number: a player may look 200 Elo stronger to one opponent than to another. So
+what an opponent says counts by how open its result is, which falls smoothly to nothing as the
+distance grows, and not by how many games happened to be played with it. Otherwise a rating would
+depend on where the first games led it.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,11 +30,12 @@ from keisei.processes.pool import Pool
 
 FIRST_OPPONENTS, FIRST_GAMES = 10, 4  # the round that finds the place on the scale
 NEAR_GUESS = 6  # opponents of the first round, if the place is known roughly
-OPPONENTS, GAMES = 8, 16  # of each later round: at most so many, and games with each
+ROUND, LEAST = 96, 8  # games of each later round, and the least with an opponent in it
 OPEN = 0.1  # a result is open if both sides can expect at least this score
 MOST_GAMES = 2000
 SEEDS = 1_000_000  # from one reference to the next; a match uses those that follow its own
 _OVERHEAD = 0.2  # seconds that a game takes with any player
+_PASSES = 4
 _ME = "?"  # while rating: a reference may have the same name
 
 Task = tuple[str, str]  # the player and the reference
@@ -55,10 +62,19 @@ class Candidate:
     def rating(self, yardstick: Yardstick) -> Rating:
         """Its rating from games against references, whose ratings are taken as exact."""
         ratings = yardstick.ratings
-        met = {(_ME, r): pairs for r, pairs in self.results.items() if r in ratings}
-        if not any(pairs.pairs for pairs in met.values()):
+        met = {(_ME, r): pairs for r, pairs in self.results.items() if r in ratings and pairs.pairs}
+        if not met:
             return Rating(self.name, 0.0, -np.inf, np.inf, 0)
-        return replace(rate(met, ratings, yardstick.misfit)[_ME], name=self.name)
+        rating = rate(met, ratings, yardstick.misfit)[_ME]
+        for _ in range(_PASSES):  # the weights depend on the rating, and the rating on the weights
+            shares = {
+                r.name: share for r, share in shares_of_games(rating.elo, yardstick.references)
+            }
+            wanted = {pair: shares.get(pair[1], 0.0) * self.games for pair in met}
+            # Within limits, so that the first few games cannot lead it astray.
+            weights = {p: min(max(wanted.get(p, 0) / met[p].games, 0.05), 2.0) for p in met}
+            rating = rate(met, ratings, yardstick.misfit, weights=weights)[_ME]
+        return replace(rating, name=self.name)
 
     def add(self, reference: str, result: Pentanomial) -> None:
         """Count more games."""
@@ -70,7 +86,7 @@ class Candidate:
         return (
             rating.width <= self.goal
             or self.games >= MOST_GAMES
-            or (self.games >= 6 * GAMES and off_scale(rating, yardstick) is not None)
+            or (self.games >= ROUND and off_scale(rating, yardstick) is not None)
         )
 
 
@@ -91,34 +107,37 @@ def next_opponents(candidate: Candidate, yardstick: Yardstick) -> list[tuple[Ref
         if candidate.guess is None:
             first = _spread(yardstick.playable)
         else:
-            first = _nearest(yardstick, candidate.guess, NEAR_GUESS)
+            first = _nearest(yardstick.playable, candidate.guess, NEAR_GUESS)
         return [(reference, FIRST_GAMES) for reference in first]
-    rating = candidate.rating(yardstick)
-    chosen = _open_results(rating, yardstick)
-    met = [candidate.results.get(r.name, Pentanomial()).games for r in chosen]
-    # Equally many with each. Strength is not one number: with other shares of the opponents the
-    # rating would be another, by more than luck.
-    return [(r, GAMES) for r, has in zip(chosen, met, strict=True) if has < min(met) + GAMES]
+    chosen = shares_of_games(candidate.rating(yardstick).elo, yardstick.playable)
+    played = [candidate.results.get(r.name, Pentanomial()).games for r, _ in chosen]
+    total = sum(played) + ROUND
+    lacks = [share * total - has for (_, share), has in zip(chosen, played, strict=True)]
+    games = [LEAST * max(round(lack / LEAST), 0) for lack in lacks]
+    if not any(games):
+        games[int(np.argmax(lacks))] = LEAST
+    return [(r, count) for (r, _), count in zip(chosen, games, strict=True) if count]
 
 
-def _open_results(rating: Rating, yardstick: Yardstick) -> list[Reference]:
-    """The references that say most about the rating for the time that their games take."""
+def shares_of_games(elo: float, references: Sequence[Reference]) -> list[tuple[Reference, float]]:
+    """Whom a player of this strength should meet, and in which share of its games; most first.
+
+    The more open a result is, the more it says, and slow opponents get fewer games.
+    """
 
     def worth(reference: Reference) -> float:
-        chance = score_of_elo(rating.elo - reference.elo)
-        return chance * (1 - chance) / np.sqrt(_OVERHEAD + reference.seconds)
+        chance = score_of_elo(elo - reference.elo)
+        openness = max(chance * (1 - chance) - OPEN * (1 - OPEN), 0.0)
+        return openness / math.sqrt(_OVERHEAD + reference.seconds)
 
-    near = [
-        reference
-        for reference in yardstick.playable
-        if OPEN < score_of_elo(rating.elo - reference.elo) < 1 - OPEN
-    ]
-    near = near or _nearest(yardstick, rating.elo, 3)
-    return sorted(near, key=worth, reverse=True)[:OPPONENTS]
+    worths = [(r, worth(r)) for r in references if worth(r)]
+    worths = worths or [(r, 1.0) for r in _nearest(references, elo, 3)]
+    total = sum(much for _, much in worths)
+    return sorted(((r, much / total) for r, much in worths), key=lambda one: -one[1])
 
 
-def _nearest(yardstick: Yardstick, elo: float, count: int) -> list[Reference]:
-    return sorted(yardstick.playable, key=lambda r: abs(r.elo - elo))[:count]
+def _nearest(references: Sequence[Reference], elo: float, count: int) -> list[Reference]:
+    return sorted(references, key=lambda r: abs(r.elo - elo))[:count]
 
 
 def _spread(references: Sequence[Reference]) -> list[Reference]:

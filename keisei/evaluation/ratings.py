@@ -47,11 +47,13 @@ def rate(
     misfit: float = 0.0,
     centre: float = 0.0,
     prior_elo: float = PRIOR_ELO,
+    weights: Mapping[tuple[str, str], float] | None = None,
 ) -> dict[str, Rating]:
     """The ratings of all players; the `frozen` ones are taken as exact.
 
-    `misfit` is how far (in Elo, as a standard deviation) the result of two players strays from what
-    their ratings predict, because strength is not one number; with many opponents it matters less.
+    A game of a pairing counts as much as `weights` says, or else 1. `misfit` is how far (in Elo, as
+    a standard deviation) the result of two players strays from what their ratings predict, because
+    strength is not one number; with many opponents it matters less.
 
     >>> win = Pentanomial.of_games(30, 0, 10)
     >>> ratings = rate({("a", "random"): win, ("b", "a"): win}, {"random": 0})
@@ -72,7 +74,10 @@ def rate(
             else:
                 design[row, free.index(name)] = sign
     prior = ((centre / SCALE), (prior_elo / SCALE) ** -2)
-    estimate, covariance = _fit(design, known, list(results.values()), prior, misfit / SCALE)
+    counts = np.array([(weights or {}).get(pair, 1.0) for pair in results])
+    estimate, covariance = _fit(
+        design, known, list(results.values()), counts, prior, misfit / SCALE
+    )
     spread = Z95 * np.sqrt(np.diag(covariance)) * SCALE
     ratings = {}
     for name in names:
@@ -89,13 +94,14 @@ def _fit(
     design: npt.NDArray[np.float64],
     known: npt.NDArray[np.float64],
     results: list[Pentanomial],
+    counts: npt.NDArray[np.float64],
     prior: tuple[float, float],
     misfit: float,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Newton's method on the log-likelihood of the logistic model, and the sandwich."""
     centre, hold = prior
-    games = np.array([result.games for result in results])
-    points = np.array([result.games * result.score for result in results])
+    games = counts * [result.games for result in results]
+    points = games * [result.score for result in results]
     at = np.full(design.shape[1], centre)
 
     def expected(at: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -124,6 +130,7 @@ def _fit(
     noise = np.array(
         [4 * r.pairs * r.variance(float(p), usual) for r, p in zip(results, chance, strict=True)]
     )
+    noise *= counts**2
     noise += (misfit * weight) ** 2
     inverse = np.linalg.inv(design.T @ (design * weight[:, None]) + hold * np.eye(len(at)))
     meat = design.T @ (design * noise[:, None]) + hold * np.eye(len(at))

@@ -67,15 +67,18 @@ def test_over_200_players_the_intervals_hold_the_truth_as_often_as_they_say(misf
     assert max(widths) <= 80
 
 
-def test_the_same_player_rated_twice_differs_by_less_than_the_intervals_say():
+@pytest.mark.parametrize("oddity", [0.0, 150.0])
+def test_the_same_player_rated_twice_differs_by_less_than_the_intervals_say(oddity):
+    """Also one that is far stronger against some opponents than against others."""
     rng = np.random.default_rng(2)
-    yardstick = yardstick_of(np.arange(0, 3000, 150.0))
+    yardstick = yardstick_of(np.arange(0, 3000, 150.0), misfit=20)
     close = 0
     for elo in rng.uniform(100, 2800, 40):
         two = []
+        pool = simulated_pool(rng, oddity)  # against each opponent as strong the second time
         for _ in range(2):
             player = Candidate("me", str(elo))
-            measure([player], yardstick, simulated_pool(rng))
+            measure([player], yardstick, pool)
             two.append(player.rating(yardstick))
         close += abs(two[0].elo - two[1].elo) < np.hypot(two[0].width, two[1].width) / 2
     assert close >= 0.95 * 40
@@ -94,20 +97,26 @@ def test_no_two_references_are_met_with_the_same_openings_and_random_numbers():
     assert min(two - one for one, two in pairwise(sorted(own))) > 2 * MOST_GAMES
 
 
-def test_opponents_are_those_whose_result_is_open_and_quick_ones_before_slow_ones():
+def test_opponents_are_those_whose_result_is_open_and_quick_ones_get_more_games():
     yardstick = yardstick_of([0, 1000, 1100, 1200, 1300, 3000])
-    few = {"1100": Pentanomial.of_games(3, 0, 1)}
-    player = Candidate("me", "1150", results=few)
+    player = Candidate("me", "1150", results={"1100": Pentanomial.of_games(3, 0, 1)})
     assert {r.elo for r, _ in next_opponents(player, yardstick)} == {1000, 1100, 1200, 1300}
-    player.add("1100", Pentanomial.of_games(5, 0, 7))  # now it has met that one often enough
+    player.add("1100", Pentanomial.of_games(25, 0, 25))  # now it has met that one often enough
     assert {r.elo for r, _ in next_opponents(player, yardstick)} == {1000, 1200, 1300}
-    even = Pentanomial.of_games(8, 0, 8)
     twins = [
         Reference(name, name, 1000.0, 0, 0, cost) for name, cost in (("slow", 9), ("quick", 1))
     ]
-    player = Candidate("me", "1000", results={"slow": even, "quick": even})
-    order = [reference.name for reference, _ in next_opponents(player, Yardstick(twins))]
-    assert order == ["quick", "slow"]
+    even = {twin.name: Pentanomial.of_games(8, 0, 8) for twin in twins}
+    games = dict(next_opponents(Candidate("me", "1000", results=even), Yardstick(twins)))
+    assert games[twins[1]] > 2 * games.get(twins[0], 0)
+
+
+def test_what_an_opponent_says_counts_by_how_open_its_result_is_not_by_the_number_of_games():
+    yardstick = yardstick_of([900, 1000, 1100])
+    weak, strong = Pentanomial.of_games(16, 0, 16), Pentanomial.of_games(6, 0, 26)
+    few = Candidate("me", "1000", results={"900": weak, "1100": strong})
+    many = Candidate("me", "1000", results={"900": weak + weak, "1100": strong})
+    assert many.rating(yardstick).elo == pytest.approx(few.rating(yardstick).elo, abs=1)
 
 
 @pytest.mark.parametrize("elo", [1200, 2700])
