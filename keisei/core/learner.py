@@ -130,8 +130,9 @@ class Learner(ABC):
         """Count the version up, and take the new weights into the average."""
         self.version += 1
         if self.average is not None:
-            # At first the mean of all versions: a fixed share would hold on to the random start.
-            share = max(1 - self.config.training.average, 1 / (self.version + 1))
+            # At first the newest weights, and an average over more and more of them: early versions
+            # are so much weaker that a long average would be far behind.
+            share = max(1 - self.config.training.average, 9 / (self.version + 10))
             with torch.no_grad():
                 for mean, new in zip(
                     self.average.parameters(), self.network.parameters(), strict=True

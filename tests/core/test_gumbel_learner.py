@@ -79,7 +79,7 @@ def test_averaged_weights_are_between_the_versions_and_play_the_matches(played):
         versions.append(learner.network.state_dict()["stem.weight"].clone())
     mean = versions[0]
     for number, version in enumerate(versions[1:], 1):
-        mean = mean + max(0.25, 1 / (number + 1)) * (version - mean)
+        mean = mean + max(0.25, 9 / (number + 10)) * (version - mean)
     torch.testing.assert_close(learner.average.stem.weight, mean)
     now, mean = learner.evaluate(rollout.positions), learner.evaluate_average(rollout.positions)
     assert not np.array_equal(now.values, mean.values)
