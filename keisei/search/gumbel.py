@@ -122,8 +122,8 @@ class _Root:
             yield self._candidates[:count]
 
     def _best_first(self, moves: range | list[int]) -> list[int]:
-        score = self._noisy + self._scale() * self._completed()
-        return sorted(moves, key=lambda move: -score[move])
+        score = (self._noisy + self._scale() * self._completed()).tolist()
+        return sorted(moves, key=score.__getitem__, reverse=True)
 
     def _scale(self) -> float:
         most = max((child.visits for child in self._node.children.values()), default=0)
@@ -131,15 +131,14 @@ class _Root:
 
     def _completed(self) -> npt.NDArray[np.float64]:
         """Each move's value to the mover; one without a visit has what the position is worth."""
-        node = self._node
+        node, values = self._node, np.full(len(self._logits), self._node.value)
+        if not node.children:
+            return values
         visited = list(node.children)
-        found = np.array([_value(node.children[move]) for move in visited])
+        found = np.array([_value(child) for child in node.children.values()])
         weights = node.priors[visited].astype(np.float64)
-        visits = sum(node.children[move].visits for move in visited)
-        worth = node.value
-        if visits:
-            worth = (worth + visits * (weights @ found) / weights.sum()) / (1 + visits)
-        values = np.full(len(self._logits), worth)
+        visits = sum(child.visits for child in node.children.values())
+        values[:] = (node.value + visits * (weights @ found) / weights.sum()) / (1 + visits)
         values[visited] = found
         return values
 

@@ -150,10 +150,14 @@ class Search:
     def _ask_network(self, leaves: list[Leaf], observations: features.Observations) -> None:
         if not leaves:
             return
-        legal = [ACTION_OF_MOVE[int(leaf.white), leaf.node.moves] for leaf in leaves]
-        seen = self._policy(positions := Positions.of(observations, legal))
+        moves = [leaf.node.moves for leaf in leaves]
+        counts = [len(own) for own in moves]
+        white = np.repeat([int(leaf.white) for leaf in leaves], counts)
+        legal = ACTION_OF_MOVE[white, np.concatenate(moves)]
+        positions = Positions(observations, legal, np.concatenate([[0], np.cumsum(counts)]))
+        seen = self._policy(positions)
         priors = np.exp(seen.log_probs)
-        u, counts = priors.copy(), np.diff(positions.offsets)
+        u = priors.copy()
         first_q = (seen.values.astype(np.float64) - self.settings.fpu_reduction).astype(np.float32)
         q = np.repeat(first_q, counts)
         self.evaluated += len(leaves)
