@@ -67,10 +67,8 @@ class Candidate:
             return Rating(self.name, 0.0, -np.inf, np.inf, 0)
         rating = rate(met, ratings, yardstick.misfit)[_ME]
         for _ in range(_PASSES):  # the weights depend on the rating, and the rating on the weights
-            shares = {
-                r.name: share for r, share in shares_of_games(rating.elo, yardstick.references)
-            }
-            wanted = {pair: shares.get(pair[1], 0.0) * self.games for pair in met}
+            near = shares_of_games(rating.elo, yardstick.references)
+            wanted = {(_ME, r.name): share * self.games for r, share in near}
             # Within limits, so that the first few games cannot lead it astray.
             weights = {p: min(max(wanted.get(p, 0) / met[p].games, 0.05), 2.0) for p in met}
             rating = rate(met, ratings, yardstick.misfit, weights=weights)[_ME]
