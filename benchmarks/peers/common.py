@@ -40,7 +40,7 @@ MAX_GRADIENT = 1.0
 # negative, because the next move is the opponent's: so any GAE is right for two players.
 MATERIAL = 0.01
 TWO_PLAYERS = -GAMMA
-SHOW_EVERY = 10.0  # seconds
+SHOW_EVERY = 5.0  # seconds
 
 PLANES = spaces.Box(0, 1, (NUM_PLANES, 9, 9), np.float32)
 MASK = spaces.Box(0, 1, (NUM_ACTIONS,), np.int8)
@@ -160,20 +160,29 @@ def steps_per_second(run: Callable[[], int], seconds: float) -> float:
     return steps / (time.perf_counter() - start)
 
 
+def show(
+    folder: Path, steps: int, weights: Mapping[str, Tensor], seconds: float | None = None
+) -> bool:
+    """Show weights to `race.py`, which takes their time if none is given, and wait: go on?"""
+    file = folder / "weights.pt"
+    torch.save(dict(weights), file)
+    shown = {"weights": str(file), "steps": steps} | ({"seconds": seconds} if seconds else {})
+    print(json.dumps(shown), flush=True)
+    return input() == "on"
+
+
 class Show:
     """Shows weights to `race.py` now and then, and waits for its answer."""
 
     def __init__(self, folder: str) -> None:
-        self._file = Path(folder) / "weights.pt"
+        self._folder = Path(folder)
         self._last = time.perf_counter()
 
     def __call__(self, steps: int, weights: Callable[[], Mapping[str, Tensor]]) -> bool:
         """Go on?"""
         if time.perf_counter() - self._last < SHOW_EVERY:
             return True
-        torch.save(weights(), self._file)
-        print(json.dumps({"weights": str(self._file), "steps": steps}), flush=True)
-        goes_on = input() == "on"
+        goes_on = show(self._folder, steps, weights())
         self._last = time.perf_counter()
         return goes_on
 

@@ -1,7 +1,7 @@
 """Who plays well first: `python benchmarks/peers/race.py` (after `make peers`).
 
 Each contender trains `tiny` from nothing on Keisei's game and rewards, with its own learner, in a
-process of its own, one at a time, on two cores. About every ten seconds it shows its weights and
+process of its own, one at a time, on two cores. About every five seconds it shows its weights and
 waits while they play a match here; the clock stands meanwhile. The race is over at the goal, or
 after half an hour. Writes race.json beside this file and prints a table as Markdown.
 """
@@ -44,6 +44,11 @@ CONTENDERS = {
     "Stable-Baselines3 over `VectorShogi`": ("sb3", ["sb3_ppo.py"]),
     "Stable-Baselines3, all steps one player's": ("sb3", ["sb3_ppo.py", *ONE_PLAYER]),
     "RLlib PPO": ("rllib", ["rllib_ppo.py"]),
+    "Sample Factory": ("sample_factory", ["sample_factory_ppo.py"]),
+    "Sample Factory, all steps one player's": (
+        "sample_factory",
+        ["sample_factory_ppo.py", *ONE_PLAYER],
+    ),
 }
 
 
@@ -73,6 +78,7 @@ def race(venv: str, command: list[str], goals: dict[str, float], limit: float) -
                 **os.environ,
                 "PYTHONPATH": str(ROOT),
                 "ROLLOUT": "128",
+                "RACE_SECONDS": str(limit),
             },
             start_new_session=True,
         )
@@ -100,7 +106,8 @@ def _follow(
             said = line.strip() or said
             continue
         stopped = time.perf_counter()
-        step, seconds = json.loads(line), stopped - start - stood
+        step = json.loads(line)
+        seconds = step.get("seconds", stopped - start - stood)
         point = {"seconds": round(seconds, 1), "steps": step["steps"]}
         for opponent, goal in goals.items():
             if opponent not in reached:

@@ -9,9 +9,11 @@ other.
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import common
@@ -34,6 +36,8 @@ from sample_factory.model.model_utils import model_device
 from sample_factory.train import make_runner
 
 SPLITS = 2  # double buffering
+START = time.time()
+RACE_SECONDS = float(os.environ.get("RACE_SECONDS", "0"))  # known to its workers, too
 
 
 class ShogiAgents(gym.Env):
@@ -46,7 +50,8 @@ class ShogiAgents(gym.Env):
     render_mode = None
 
     def __init__(self, seed: int) -> None:
-        self._games = common.ShogiGames(self.num_agents, seed)
+        reward = common.MATERIAL if RACE_SECONDS else 0.0
+        self._games = common.ShogiGames(self.num_agents, seed, reward)
 
     def _seen(self) -> dict[str, np.ndarray]:
         planes, masks = self._games.seen()
@@ -104,7 +109,7 @@ def make_network(cfg: Any, obs_space: Any, action_space: Any) -> TinyActorCritic
     return TinyActorCritic(obs_space, action_space, cfg)
 
 
-def configured(folder: str) -> Any:
+def configured(folder: str, **changes: Any) -> Any:
     """Sample Factory's settings; it keeps what it writes in `folder`."""
     register_env("shogi", make_env)
     global_model_factory().register_actor_critic_factory(make_network)
@@ -135,6 +140,7 @@ def configured(folder: str) -> Any:
         "decorrelate_experience_max_seconds": 0,
         "save_every_sec": 100_000,
         "train_for_env_steps": 10**12,
+        **changes,
     }
     arguments = [f"--{name}={value}" for name, value in settings.items()]
     parser, _ = parse_sf_args(arguments)
@@ -187,10 +193,40 @@ def training(cfg: Any, seconds: float) -> float:
     return clock.rate()
 
 
+def race(folder: str, discount: float) -> None:
+    """Train for the length of the race, then show all that was saved on the way, with its time.
+
+    It learns while it plays, so it cannot wait for a match as the others do.
+    """
+    every = {"save_every_sec": int(common.SHOW_EVERY), "keep_checkpoints": 10_000}
+    cfg, runner = make_runner(
+        configured(folder, gamma=discount, train_for_seconds=int(RACE_SECONDS), **every)
+    )
+    runner.init()
+    runner.run()
+    for file in sorted(Path(folder).rglob("checkpoint_0*.pth"), key=lambda f: f.stat().st_mtime):
+        saved = torch.load(file, weights_only=False)
+        weights = common.AllLogits()
+        own = {
+            name.removeprefix("network."): tensor
+            for name, tensor in saved["model"].items()
+            if name.startswith("network.")
+        }
+        weights.load_state_dict(own)
+        seconds = file.stat().st_mtime - START
+        if not common.show(Path(folder), saved["env_steps"], weights.tower.state_dict(), seconds):
+            return
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--race", metavar="FOLDER")
+    parser.add_argument("--discount", type=float, default=common.TWO_PLAYERS, help="in a race")
     options = parser.parse_args()
+    if options.race:
+        race(options.race, options.discount)
+        return
     with tempfile.TemporaryDirectory() as folder:
         cfg = configured(folder)
         rates = {
