@@ -121,7 +121,7 @@ def evaluate(
     if save:
         if suffix == "kif" and not _is_in_cp932(result.first + result.second):
             suffix = "kifu"
-            console.print("games are saved as .kifu: .kif lacks a character of the names")
+            console.print("games are saved as .kifu: .kif cannot hold a character in the names")
         save_games(result, save, suffix)
     if stopped:
         raise KeyboardInterrupt
@@ -254,7 +254,7 @@ def show(result: MatchResult, sprt: Sprt | None, console: Console) -> None:
         + ", ".join(f"{reason} {count}" for reason, count in result.reasons.most_common())
     )
     lines += [
-        f"{count} games broken off by {name} (crash, timeout or illegal move): they do not count"
+        f"{count} games aborted by {name} (crash, timeout or illegal move): they do not count"
         for name, count in result.failures.items()
     ]
     if sprt:

@@ -215,7 +215,7 @@ class MetricsReader:
         there.setdefault("now", ours["now"])  # a run of an older Keisei has none
         for name, sql in ours.items():
             if there.get(name) != sql:
-                raise MetricsError(f"the metrics {self.path} have no {name} as Keisei makes it")
+                raise MetricsError(f"{name} in the metrics {self.path} is not as Keisei makes it")
 
     def _check_schema(self) -> None:
         schema = self.meta("schema")
@@ -252,7 +252,7 @@ class MetricsReader:
             yield
         except (ValueError, TypeError, RecursionError) as error:
             raise MetricsError(
-                f"the metrics {self.path} hold what Keisei does not write: {error}"
+                f"the metrics {self.path} hold something that Keisei does not write: {error}"
             ) from error
 
 

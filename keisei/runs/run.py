@@ -229,7 +229,8 @@ def _claim_folder(root: Path, name: str | None) -> Path:
             (root / name).mkdir()
         except FileExistsError:
             raise RunError(
-                f"the run {root / name} exists: continue it with --resume, or choose another name"
+                f"the run {root / name} already exists: continue it with --resume, or choose "
+                "another name"
             ) from None
         return root / name
     now = datetime.now().strftime("%Y%m%d-%H%M%S")

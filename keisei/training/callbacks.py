@@ -176,5 +176,5 @@ class Wandb(Callback):
         except ImportError:
             log.warning("wandb is enabled but not installed: pip install wandb")
         except Exception as error:
-            log.warning("Weights & Biases failed and is off from here: %s", error)
+            log.warning("Weights & Biases failed and is off from now on: %s", error)
             self._run = None

@@ -97,7 +97,9 @@ class RayManager(BaseManager):
         wanted, cpus = self.parallel.num_workers, cluster_cpus()
         if cpus < wanted:
             log.warning(
-                "the cluster has %d CPUs for %d workers: the others wait for nodes", cpus, wanted
+                "the cluster has %d CPUs for %d workers: the others wait for more nodes",
+                cpus,
+                wanted,
             )
         return min(wanted, cpus)
 
@@ -329,7 +331,7 @@ class RayManager(BaseManager):
         for index in range(self.parallel.num_workers, cluster_cpus() - 1):
             if index not in self.lines:
                 self._add(index)
-                log.warning("a CPU has joined the cluster: %s begins", self.lines[index].name)
+                log.warning("a CPU has joined the cluster: %s starts", self.lines[index].name)
 
     # -- what is going on ------------------------------------------------------------------------
 
