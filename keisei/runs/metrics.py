@@ -111,11 +111,6 @@ class MetricsReader:
         with self._values():
             return {name: _point(one[0]) for name, one in rows if one}
 
-    def games(self, limit: int = 100) -> list[dict[str, Any]]:
-        """The newest games, newest first, as dicts of the table's columns."""
-        rows = self._query("SELECT * FROM games ORDER BY id DESC LIMIT ?", limit)
-        return [dict(row) for row in rows]
-
     def events(self, limit: int = 100) -> list[dict[str, Any]]:
         """The newest events, newest first, as dicts of the table's columns."""
         rows = self._query("SELECT * FROM events ORDER BY rowid DESC LIMIT ?", limit)

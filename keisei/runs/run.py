@@ -16,7 +16,6 @@
 
 import contextlib
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ import psutil
 from keisei.errors import KeiseiError
 from keisei.files import read_regular, replace_file
 from keisei.runs.metrics import MetricsReader
+from keisei.settings import read_settings
 
 if sys.platform != "win32":
     import fcntl
@@ -109,17 +109,13 @@ class Run:
 
     def _check_kind(self, name: str, of_world: bool) -> None:
         """Both kinds have the same folders: commands for the one make no sense of the other."""
-        try:
-            settings = read_regular(self.config_path, 1 << 20).decode("utf-8", errors="replace")
-        except OSError as error:
-            raise RunError(f"cannot read {self.config_path}: {error.strerror}") from error
-        world = re.search(r"^world: *(.+)", settings, re.MULTILINE)
-        if world and not of_world:
+        world = world_of(read_settings(self.config_path, "env:"))
+        if world is not None and not of_world:
             raise RunError(
-                f"{name} is a run of the world {world[1]}: use keisei worlds watch {name}, or "
+                f"{name} is a run of the world {world}: use keisei worlds watch {name}, or "
                 f"keisei worlds train --resume {name}"
             )
-        if of_world and not world:
+        if of_world and world is None:
             raise RunError(
                 f"{name} is a run of Shogi: use keisei play {name}, or keisei train --resume {name}"
             )
@@ -186,6 +182,11 @@ class Run:
     def _make_subfolders(self) -> None:
         for folder in (self.checkpoints_dir, self.games_dir, self.tensorboard_dir):
             folder.mkdir(exist_ok=True)
+
+
+def world_of(settings: Mapping[str, Any]) -> str | None:
+    """The world that a run's settings name; None for a run of Shogi."""
+    return str(settings["world"]) if "world" in settings else None
 
 
 def is_training(folder: Path) -> bool:
