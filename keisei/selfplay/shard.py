@@ -112,13 +112,13 @@ class SelfPlayShard:
         games = self.games
 
         def choose() -> Chosen:
-            seen = policy(games.positions)
-            log_probs, mine = seen.log_probs, ALL
+            evaluation = policy(games.positions)
+            log_probs, mine = evaluation.log_probs, ALL
             if opponent:
                 mine = games.observations[:, features.SIDE] == self.sides
                 log_probs = self._with_replies(log_probs, opponent, np.flatnonzero(~mine))
             picks = sample(log_probs, games.positions.offsets, games.streams.uniform())
-            return Chosen(picks, log_probs[picks], seen.values, mine)
+            return Chosen(picks, log_probs[picks], evaluation.values, mine)
 
         return choose
 
