@@ -179,12 +179,8 @@ class MetricsReader:
         if not self.path.is_file():
             raise MetricsError(f"there are no metrics at {self.path}")
         real = self.path.resolve()
-        for end in (
-            "-wal",
-            "-shm",
-            "-journal",
-        ):  # SQLite would open these, too: a pipe is waited for
-            beside = real.with_name(real.name + end)
+        for suffix in ("-wal", "-shm", "-journal"):  # SQLite opens these, too, and waits for a pipe
+            beside = real.with_name(real.name + suffix)
             with contextlib.suppress(FileNotFoundError):
                 if not stat.S_ISREG(beside.lstat().st_mode):
                     raise MetricsError(f"{beside} is not a regular file: remove it")

@@ -150,21 +150,17 @@ class Run:
         frame: Mapping[str, Any] = DataFrame(columns)
         return frame
 
-    @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> contextlib.AbstractContextManager[None]:
         """Hold the run while training, so that no two processes write to it.
 
         The operating system lets go when the process ends, however it ends. A process that is
         started by fork shares the lock; one that is started by spawn does not.
         """
-        with self._hold(self.lock_path, "training"):
-            yield
+        return self._hold(self.lock_path, "training")
 
-    @contextlib.contextmanager
-    def lock_ladder(self) -> Iterator[None]:
+    def lock_ladder(self) -> contextlib.AbstractContextManager[None]:
         """Hold the run's ladder while its players play: two would each lose the other's games."""
-        with self._hold(self.folder / "ladder.lock", "ladder"):
-            yield
+        return self._hold(self.folder / "ladder.lock", "ladder")
 
     @contextlib.contextmanager
     def _hold(self, path: Path, what: str) -> Iterator[None]:

@@ -26,10 +26,7 @@ from keisei.runs.trace import Trace
 from keisei.selfplay.opponents import opponent_of_shard
 from keisei.selfplay.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
 from keisei.selfplay.shard import without_games
-from keisei.training.parallel.base_manager import (
-    START_TIMEOUT,
-    BaseManager,
-)
+from keisei.training.parallel.base_manager import START_TIMEOUT, BaseManager
 from keisei.training.parallel.experience_collector import ExperienceCollector, Finished
 from keisei.training.parallel.messages import RolloutDone
 from keisei.training.parallel.model_sync import pack_weights
