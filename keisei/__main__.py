@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C is no error while it is loaded, either."""
+    """Run the command line; Ctrl-C is not an error, even while it loads."""
     try:
         from keisei.cli import main as run
 

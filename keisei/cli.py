@@ -21,7 +21,7 @@ app = typer.Typer(
 )
 
 Precision = Annotated[
-    Literal["float32", "bfloat16"], typer.Option(help="bfloat16 is measured beside float32.")
+    Literal["float32", "bfloat16"], typer.Option(help="With bfloat16, float32 is measured, too.")
 ]
 benchmark = typer.Typer(help="Measure speed on this machine; compare the ratios within one run.")
 app.add_typer(benchmark, name="benchmark", no_args_is_help=True)
@@ -112,7 +112,9 @@ def replay(
 @app.command()
 def evaluate(
     first: Annotated[str, typer.Argument(help="random, greedy, RUN, FILE.pt, RUN,nodes=400, ...")],
-    second: Annotated[str, typer.Argument(help="Or an engine: 'usi:COMMAND,go=depth 3'.")],
+    second: Annotated[
+        str, typer.Argument(help="Likewise, or an engine: 'usi:COMMAND,go=depth 3'.")
+    ],
     games: Annotated[
         int, typer.Option(help="Games to play; each opening is played with both colours.")
     ] = 100,
@@ -151,15 +153,19 @@ def rate(
     player: Annotated[str, typer.Argument(help="RUN, FILE.pt, RUN,nodes=400, RUN,seconds=1, ...")],
     width: Annotated[
         Optional[float],  # noqa: UP045
-        typer.Option(help="Of the 95 % interval: 80 if not given, 120 with search.", min=1),
+        typer.Option(
+            help="Width of the 95 % interval in Elo; by default 80, or 120 with search.", min=1
+        ),
     ] = None,
-    minutes: Annotated[float, typer.Option(help="To play at most.", min=0)] = 30.0,
-    seed: Annotated[int, typer.Option(help="Of the players and the order of openings.")] = 1,
+    minutes: Annotated[float, typer.Option(help="Play for at most this long.", min=0)] = 30.0,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the players and of the order of openings.")
+    ] = 1,
     json: JsonFile = None,
     ray: Ray = None,
     runs: Runs = None,
 ) -> None:
-    """Say how strong a player is, in Elo on the yardstick; a network alone and with search."""
+    """Rate a player in Elo on the yardstick: a network by itself and with search."""
     from keisei.evaluation.rate_report import run_rate
 
     with readable_errors():
@@ -226,7 +232,8 @@ def export(
     form: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
-            "--format", help="pt (half precision, for Keisei) or onnx; by default as the file ends."
+            "--format",
+            help="pt (half precision, for Keisei) or onnx; by default the file's ending.",
         ),
     ] = None,
     runs: Runs = None,
@@ -242,7 +249,7 @@ def export(
 @app.command()
 def calibrate(
     network: Annotated[str, typer.Argument(help="RUN (its newest checkpoint) or FILE.pt.")],
-    games: Annotated[int, typer.Option(help="Games that it plays against itself.", min=2)] = 1000,
+    games: Annotated[int, typer.Option(help="Games to play against itself.", min=2)] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the games.")] = 1,
     runs: Runs = None,
 ) -> None:
@@ -326,10 +333,10 @@ def benchmark_learn(
 def benchmark_collect(
     preset: Annotated[str, typer.Option(help="tiny, small or full.")] = "tiny",
     backend: Annotated[
-        Literal["process", "ray"], typer.Option(help="ray is measured against process.")
+        Literal["process", "ray"], typer.Option(help="With ray, processes are measured, too.")
     ] = "process",
     algorithm: Annotated[
-        Literal["ppo", "gumbel"], typer.Option(help="gumbel is self-play by search.")
+        Literal["ppo", "gumbel"], typer.Option(help="gumbel: self-play with search.")
     ] = "ppo",
     precision: Precision = "float32",
     json: JsonFile = None,
@@ -344,7 +351,7 @@ def benchmark_collect(
         if backend == "process":
             collect.run(json, preset, more=more)
         elif more:
-            raise KeiseiError("--backend ray is measured with ppo in float32 only")
+            raise KeiseiError("--backend ray can only be measured with ppo in float32")
         else:
             collect_ray.run(json, preset)
 

@@ -31,7 +31,7 @@ Ray = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
         metavar="auto|HOST:PORT",
-        help="Use this Ray cluster; auto: that of `ray start`, or else just this machine.",
+        help="Use this Ray cluster; auto: the one of `ray start`, or else just this machine.",
     ),
 ]
 Runs = Annotated[

@@ -52,9 +52,9 @@ class EnvConfig(Section):
         0.0,
         ge=0,
         le=1000,
-        description="A game that comes to the move limit counts as won for the side that is this "
-        "many pawns of material ahead, and less for less; 0: it is drawn. For learning only: "
-        "records and matches have a draw.",
+        description="At the move limit, the side that is this many pawns of material ahead is "
+        "rewarded as if it had won, and in proportion for a smaller lead; 0: a draw. For learning "
+        "only: in records and matches it is always a draw.",
     )
     start_positions: list[str] = Field(
         default_factory=lambda: ["startpos"],
@@ -163,7 +163,7 @@ class EvaluationConfig(Section):
     rate: bool = Field(
         False,
         description="Also rate the checkpoints on the yardstick while training, by their policy "
-        "alone, in a process of its own at the lowest priority: it takes what the training leaves.",
+        "alone, in a separate process at the lowest priority.",
     )
 
 
@@ -215,7 +215,7 @@ class AppConfig(Section):
     display: DisplayConfig = Field(default_factory=DisplayConfig, description="The terminal.")
     stretches: list[Stretch] = Field(
         default_factory=list,
-        description="Parts of the run with other settings, each from a step on: "
+        description="Later parts of the run with other settings, each from a step on: "
         "[{begin: 262144, change: {training.algorithm: gumbel}}]. Schedules run within each part.",
     )
 
@@ -266,7 +266,7 @@ class AppConfig(Section):
             parallel.check_opponents()  # else the cluster says how many workers there are
         if training.searches and parallel.opponent_shares:
             raise ValueError(
-                "training.parallel.opponent_shares: gumbel plays against itself only; leave it out"
+                "training.parallel.opponent_shares: gumbel only plays against itself; leave it out"
             )
         for before, after in pairwise(self.stretches):
             if before.begin >= after.begin:
@@ -295,7 +295,7 @@ def _find(name: Path | str) -> Path:
     if file.name == str(name) and not file.suffix and not file.exists():
         names = ", ".join(configs.NAMES)
         raise ConfigError(
-            f"there are no settings {str(name)!r}: choose one of {names}, or name a YAML file"
+            f"unknown settings {str(name)!r}: choose one of {names}, or name a YAML file"
         )
     return file
 

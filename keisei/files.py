@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 
 def replace_file(path: Path, data: bytes | memoryview) -> None:
@@ -28,6 +29,15 @@ def replace_file(path: Path, data: bytes | memoryview) -> None:
         with contextlib.suppress(OSError):
             aside.unlink()
         raise
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write results in the place of what was there; a device or a pipe is simply written to."""
+    text = (json.dumps(data, indent=2) + "\n").encode()
+    if path.exists() and not path.is_file():
+        path.write_bytes(text)
+    else:
+        replace_file(path.resolve(), text)  # a link stays one
 
 
 def _sync_folder(folder: Path) -> None:

@@ -89,8 +89,8 @@ def read_onnx(path: Path, limit: int | None = None) -> tuple[Policy, dict[str, A
 
 
 def _evaluate(session: Any, planes: PlaneSet, positions: Positions) -> Evaluation:
-    seen = {"planes": planes.make(positions.observations)}
-    scores, values = session.run(["scores", "values"], seen)
+    inputs = {"planes": planes.make(positions.observations)}
+    scores, values = session.run(["scores", "values"], inputs)
     legal = scores[positions.rows(), positions.legal]
     return Evaluation(segment_log_softmax(legal, positions.offsets), values)
 

@@ -16,7 +16,7 @@ class ParallelConfig(Section):
     enabled: bool = Field(
         default_factory=lambda: cores() > 1,
         description="Play in worker processes; otherwise the shards take turns in this one. "
-        "The default on more than one core.",
+        "On by default with more than one core.",
     )
     backend: Literal["process", "ray"] = Field(
         "process",
@@ -72,7 +72,7 @@ class ParallelConfig(Section):
     model_sync_interval: Union[Annotated[int, Field(ge=1)], Literal["auto"]] = Field(  # noqa: UP007
         1,
         description="Updates between handing new weights to the workers. auto: 1 in sync mode; in "
-        "async mode more while handing them over takes over 2 % of the time.",
+        "async mode more, if handing them over takes over 2 % of the time.",
     )
     max_policy_lag: int = Field(
         4,
@@ -132,7 +132,7 @@ class ParallelConfig(Section):
     @classmethod
     def _no_more_than_all(cls, shares: dict[str, float]) -> dict[str, float]:
         if not (all(share >= 0 for share in shares.values()) and sum(shares.values()) <= 1):
-            raise ValueError("shares are at least 0, and together at most 1")
+            raise ValueError("shares must be at least 0 and add up to at most 1")
         return shares
 
     @model_validator(mode="after")
@@ -179,12 +179,12 @@ class ParallelConfig(Section):
             if share and not counts[kind]:
                 raise ValueError(
                     f"training.parallel.opponent_shares.{kind} is {share} and num_workers is "
-                    f"{self.num_workers}, which rounds to no worker: give at least "
+                    f"{self.num_workers}, which rounds to zero workers: give at least "
                     f"{1 / self.num_workers:.2g}, or more workers"
                 )
         if sum(counts.values()) > self.num_workers:
-            each = " and ".join(f"{kind} has {count}" for kind, count in counts.items())
+            each = " and ".join(f"{count} {kind}" for kind, count in counts.items())
             raise ValueError(
-                f"training.parallel.opponent_shares: rounded, {each} workers, but num_workers is "
+                f"training.parallel.opponent_shares round to {each} workers, but num_workers is "
                 f"{self.num_workers}: give smaller shares, or more workers"
             )

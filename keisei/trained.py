@@ -79,7 +79,7 @@ def _network(config: ModelConfig, weights: dict[str, torch.Tensor]) -> ActorCrit
     with torch.device("meta"):  # shapes alone: a stranger's settings could ask for gigabytes
         expected = {name: part.shape for name, part in build_network(config).state_dict().items()}
     if expected != {name: part.shape for name, part in weights.items()}:
-        raise ValueError("its weights are not of the size that its settings say")
+        raise ValueError("its weights do not have the sizes that its settings give")
     broken = [name for name, part in weights.items() if not torch.isfinite(part).all()]
     if broken:
         raise ValueError(f"{broken[0]} has NaN or infinite weights: take another checkpoint")
@@ -114,11 +114,11 @@ def export_network(checkpoint: Path, file: Path, form: str | None = None) -> Non
     form = form or file.suffix.removeprefix(".")
     if form not in ("pt", "onnx") or file.suffix != f".{form}":
         raise KeiseiError(
-            f"{file} must end in .pt, or in .onnx with the format onnx: by that, commands know a "
-            "network's file"
+            f"{file} must end in .pt, or in .onnx with the format onnx: commands recognise "
+            "networks by their ending"
         )
     if file.exists():
-        raise KeiseiError(f"{file} is there already: choose another name, or remove it")
+        raise KeiseiError(f"{file} already exists: choose another name, or remove it")
     if not file.parent.is_dir():
         raise KeiseiError(f"cannot write {file}: {file.parent} is not a folder")
     trained = load_trained(checkpoint)  # an error now is better than one where the file is used

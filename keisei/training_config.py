@@ -17,12 +17,12 @@ LEARNERS = {
 
 
 class SearchConfig(Section):
-    """Self-play by search (gumbel)."""
+    """Self-play with search (gumbel)."""
 
-    visits: int = Field(16, ge=2, le=4096, description="Visits to a tree for each move.")
-    considered: int = Field(8, ge=2, le=64, description="Moves of a position that are considered.")
+    visits: int = Field(16, ge=2, le=4096, description="Search visits per move.")
+    considered: int = Field(8, ge=2, le=64, description="Moves that each search considers.")
     scale: float = Field(
-        0.5, gt=0, le=10, description="How far what was found moves the policy to be learned."
+        0.5, gt=0, le=10, description="How strongly the search's values reshape the policy."
     )
 
 
@@ -31,11 +31,11 @@ class TrainingConfig(Section):
 
     algorithm: str = Field(
         "ppo",
-        description="ppo learns from how games went on; gumbel searches every move and learns to "
-        "play at once what it found.",
+        description="ppo learns from how the games turn out; gumbel searches every move and learns "
+        "to play what the search found.",
     )
     search: SearchConfig = Field(
-        default_factory=SearchConfig, description="Self-play by search (gumbel)."
+        default_factory=SearchConfig, description="Self-play with search (gumbel)."
     )
     total_timesteps: int = Field(
         1_000_000, ge=1, lt=10**12, description="Moves to play and learn from."
@@ -55,9 +55,9 @@ class TrainingConfig(Section):
         1.0,
         gt=0,
         le=1,
-        description="Share of the moves that ppo learns from; those whose outcome surprised are "
-        "drawn more often, and weigh less. Workers play faster than the learner learns: with 0.5 "
-        "it sees more games in the same time.",
+        description="Share of the moves that ppo learns from. Moves with a surprising outcome are "
+        "drawn more often and weighted down accordingly. Workers play faster than the learner "
+        "learns: with 0.5 it sees more games in the same time.",
     )
     minibatch_size: int = Field(128, ge=1, description="Steps per gradient update.")
     clip_epsilon: float = Field(
@@ -69,14 +69,14 @@ class TrainingConfig(Section):
     value_loss_coef: float = Field(0.5, ge=0, description="Weight of the value loss.")
     entropy_coef: float = Field(0.01, ge=0, description="Weight of the entropy bonus at the start.")
     entropy_coef_end: float = Field(
-        0.1, ge=0, le=1, description="Share of it left at the end (linear decay)."
+        0.1, ge=0, le=1, description="Share of entropy_coef left at the end (linear decay)."
     )
     average: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="Matches and exported networks use averaged weights, of which each update "
-        "keeps this share; self-play uses the newest. 0 for no average.",
+        description="Matches and exported networks use an average of the weights; each update "
+        "keeps this share of it. Self-play uses the newest weights. 0 for no average.",
     )
     max_grad_norm: float = Field(
         1.0, gt=0, description="Gradients longer than this are scaled down."
@@ -87,11 +87,11 @@ class TrainingConfig(Section):
         description="Stop the update once the policy has moved this far (KL divergence); 0: never.",
     )
     normalize_advantages: bool = Field(
-        True, description="Scale to mean 0 and standard deviation 1 per minibatch."
+        True, description="Scale advantages to mean 0 and standard deviation 1 per minibatch."
     )
     precision: Literal["float32", "bfloat16", "auto"] = Field(
         "float32",
-        description="Arithmetic of playing and learning; auto: bfloat16 if that is faster here.",
+        description="Number format for playing and learning; auto: bfloat16 if faster here.",
     )
     checkpoint_interval: int = Field(50_000, ge=1, description="Moves between checkpoints.")
     keep_checkpoints: int = Field(
@@ -143,7 +143,7 @@ _FOR_THE_WHOLE_RUN = (
 class Stretch(Section):
     """A part of a run with settings of its own."""
 
-    begin: int = Field(ge=1, description="The step from which on they hold.")
+    begin: int = Field(ge=1, description="The step at which it begins.")
     change: dict[str, Any] = Field(description="Settings by their dotted names.")
 
     @field_validator("change")

@@ -102,7 +102,7 @@ def _next_moves(manager: ParallelManager, seconds: float) -> dict[int, tuple[flo
         if now > deadline:
             raise KeiseiError(
                 f"workers {sorted(set(before) - set(seen))} made no move in {MOVE_TIMEOUT:.0f} s: "
-                "the machine has too much to do; measure again when it has less"
+                "the machine is too busy; measure again when it is idle"
             )
     return seen
 

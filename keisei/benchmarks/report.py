@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import statistics
@@ -14,6 +13,8 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from keisei.files import write_json
 
 # Returns how many units were done, and in how many seconds if it measured the time itself.
 Contender = Callable[[], "int | tuple[float, float]"]
@@ -71,4 +72,4 @@ def publish(
         table.add_row(*row)
     Console().print(table)
     if file:
-        file.write_text(json.dumps({**result, "machine": machine()}, indent=2) + "\n")
+        write_json(file, {**result, "machine": machine()})

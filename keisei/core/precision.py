@@ -101,7 +101,7 @@ def _measure_apart(model: ModelConfig) -> float:
         pool.submit(0, model)
         return next(gain for _, gain in pool.finished(wait_for_all=True))
     except KeiseiError as error:
-        log.warning("bfloat16 could not be tried, so it is float32: %s", error)
+        log.warning("bfloat16 could not be tried, so float32 is used: %s", error)
         return 0.0
     finally:
         pool.close()

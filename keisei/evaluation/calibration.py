@@ -95,8 +95,8 @@ def calibrate(path: Path, games: int, seed: int = 1) -> Curve:
     values, scores, _ = play_for_values(load_trained(path).policy, games, seed)
     if len(values) < 100 * POINTS:
         raise KeiseiError(
-            f"{games} games had only {len(values)} positions: play more (--games), "
-            f"{100 * POINTS} are the least"
+            f"{games} games had only {len(values)} positions, and {100 * POINTS} are needed: "
+            "play more (--games)"
         )
     curve = fit_curve(values, scores)
     state = load_checkpoint(path)

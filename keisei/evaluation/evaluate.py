@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Generator, Iterator
 from contextlib import closing
@@ -19,6 +18,7 @@ from keisei.evaluation.openings import load_openings
 from keisei.evaluation.pairs import Pentanomial
 from keisei.evaluation.players import Player
 from keisei.evaluation.statistics import Sprt, summarise
+from keisei.files import write_json
 from keisei.network import Network
 from keisei.processes.pool import Pool, open_process_pool, open_ray_pool
 from keisei.shogi.records import write_record
@@ -117,11 +117,11 @@ def evaluate(
         console.print(f"stopped after {len(result.games)} of {settings.games} games")
     show(result, settings.sprt, console)
     if json_file:
-        json_file.write_text(json.dumps(as_data(result), indent=2) + "\n")
+        write_json(json_file, as_data(result))
     if save:
         if suffix == "kif" and not _is_in_cp932(result.first + result.second):
             suffix = "kifu"
-            console.print("games are saved as .kifu: .kif lacks a character of the names")
+            console.print("games are saved as .kifu: .kif cannot hold a character in the names")
         save_games(result, save, suffix)
     if stopped:
         raise KeyboardInterrupt
@@ -254,7 +254,7 @@ def show(result: MatchResult, sprt: Sprt | None, console: Console) -> None:
         + ", ".join(f"{reason} {count}" for reason, count in result.reasons.most_common())
     )
     lines += [
-        f"{count} games broken off by {name} (crash, timeout or illegal move): they do not count"
+        f"{count} games aborted by {name} (crash, timeout or illegal move): they do not count"
         for name, count in result.failures.items()
     ]
     if sprt:

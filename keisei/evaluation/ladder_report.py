@@ -64,7 +64,7 @@ def _rate_checkpoints(
     draw(ladder, picture, run.name)
     console.print(f"stored in {run.ladder_path}, drawn in {picture}", highlight=False)
     if stopped:
-        console.print("stopped; run the same command to go on from here")
+        console.print("stopped; run the same command to continue")
         raise KeyboardInterrupt
 
 

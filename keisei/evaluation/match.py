@@ -22,7 +22,7 @@ Opening = Sequence[str]  # USI moves from the start position
 
 @dataclass(frozen=True)
 class MatchGame:
-    """One game of a match, with the moves of its opening; `failed` is who broke it off, if any."""
+    """One game of a match, with the moves of its opening; `failed` is who aborted it, if any."""
 
     number: int
     first_is_black: bool
@@ -43,7 +43,7 @@ class MatchGame:
 
 @dataclass
 class MatchResult:
-    """What came of a match, from the first player's side; broken-off games count apart."""
+    """What came of a match, from the first player's side; aborted games are counted apart."""
 
     first: str
     second: str
@@ -161,10 +161,10 @@ class _Match:
                 rows = np.flatnonzero(self._going & moves & ~in_opening)
                 if len(rows):
                     self._ask(player, rows, actions)
-            for end in board.step(actions).finished:
-                if self._going[end.game]:
-                    self._end(end.game, end.outcome, finished=end)
-                self._begin(end.game)
+            for ended in board.step(actions).finished:
+                if self._going[ended.game]:
+                    self._end(ended.game, ended.outcome, finished=ended)
+                self._begin(ended.game)
         self._result.seconds = time.perf_counter() - begin
         return self._result
 
@@ -186,7 +186,7 @@ class _Match:
     def _ask(
         self, player: Player, rows: npt.NDArray[np.intp], actions: npt.NDArray[np.int64]
     ) -> None:
-        """Let a player choose in its games; games that it gives up or breaks off are over."""
+        """Let a player choose in its games; games that it resigns or aborts are over."""
         positions = self._board.positions.take(rows)
         turns = Turns(**vars(positions), games=rows.tolist(), history_of=self._board.moves_of)
         places = player.choose(turns)

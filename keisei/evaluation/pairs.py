@@ -90,10 +90,10 @@ class Pentanomial:
 def usual_variance(results: Sequence[Pentanomial], expected: Sequence[float]) -> float:
     """The variance of many results together, in the unit of `usual`; close to 1 with few."""
     units = [p * (1 - p) / 2 for p in expected]
-    seen = sum(r.deviations(p) for r, p in zip(results, expected, strict=True))
-    awaited = sum(r.pairs * unit for r, unit in zip(results, units, strict=True))
+    observed = sum(r.deviations(p) for r, p in zip(results, expected, strict=True))
+    expected_sum = sum(r.pairs * unit for r, unit in zip(results, units, strict=True))
     trust = _TRUST * sum(units) / max(len(units), 1)
-    return (trust + seen) / (trust + awaited)
+    return (trust + observed) / (trust + expected_sum)
 
 
 def join(results: Sequence[Pentanomial]) -> Pentanomial:

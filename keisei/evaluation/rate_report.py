@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from keisei.evaluation.match import MatchResult
 from keisei.evaluation.rate import Candidate, measure, off_scale
 from keisei.evaluation.statistics import score_of_elo
 from keisei.evaluation.yardstick import Yardstick, check_engines, load_yardstick
+from keisei.files import write_json
 from keisei.processes.pool import open_process_pool, open_ray_pool
 
 NODES = 100  # a network is rated by its policy alone, and with a search of this size
@@ -58,8 +58,7 @@ def run_rate(
     console.print(f"{time.monotonic() - begin:.0f} seconds; {_scale(yardstick)}", highlight=False)
     if json_file:
         rows = [as_data(candidate, yardstick) for candidate in candidates if candidate.games]
-        data = {"yardstick": yardstick.made, "seed": seed, "ratings": rows}
-        json_file.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+        write_json(json_file, {"yardstick": yardstick.made, "seed": seed, "ratings": rows})
     if stopped:
         raise KeyboardInterrupt
     return candidates

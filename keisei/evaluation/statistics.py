@@ -68,10 +68,11 @@ def summarise(result: Pentanomial) -> Summary:
         raise ValueError("there are no pairs of games to count")
     score, games = result.score, result.games
     spread = result.variance(score)
-    worth = score * (1 - score) * result.pairs / spread if spread else games
-    shrink = 1 + Z95**2 / worth
-    centre = (score + Z95**2 / (2 * worth)) / shrink
-    width = Z95 / shrink * math.sqrt(score * (1 - score) / worth + Z95**2 / (4 * worth**2))
+    independent = score * (1 - score) * result.pairs / spread if spread else games
+    shrink = 1 + Z95**2 / independent
+    centre = (score + Z95**2 / (2 * independent)) / shrink
+    variance = score * (1 - score) / independent + Z95**2 / (4 * independent**2)
+    width = Z95 / shrink * math.sqrt(variance)
     lead = (score - 0.5) / math.sqrt(result.variance(0.5) / result.pairs)
     superiority = 0.5 * (1 + math.erf(lead / math.sqrt(2)))
     low, high = max(centre - width, 0.0), min(centre + width, 1.0)

@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 class UsiPlayer:
     """Plays an engine's moves; `processes` of them think side by side, one per core.
 
-    If an engine dies, stops answering or plays an illegal move, its game is broken off and counted
+    If an engine dies, stops answering or plays an illegal move, its game is aborted and counted
     separately, and the engine is restarted for the other games. If that fails, the other processes
-    play on; without any left, all games are broken off.
+    play on; without any left, all games are aborted.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class UsiPlayer:
         return place
 
     def _restart(self, engine: UsiClient, error: EngineError) -> None:
-        log.warning("%s; the game is broken off and the engine restarted", error)
+        log.warning("%s; the game is aborted and the engine restarted", error)
         try:
             engine.restart()
         except EngineError as again:

@@ -110,7 +110,7 @@ def load_checkpoint(path: Path, limit: int | None = None) -> dict[str, Any]:
         except Exception as error:
             raise CheckpointError(f"checkpoint {path} cannot be decoded: {error}") from error
     if not isinstance(state, dict):
-        raise CheckpointError(f"checkpoint {path} is not a checkpoint: it holds no dict")
+        raise CheckpointError(f"checkpoint {path} is not a checkpoint: it does not hold a dict")
     return state
 
 
@@ -167,7 +167,7 @@ class CheckpointStore:
                 problems.append(str(error))
                 continue
             for problem in problems:
-                _log.warning("%s; %s is used in its place", problem, path.name)
+                _log.warning("%s; using %s instead", problem, path.name)
             return path, state
         if not problems:
             raise CheckpointError(f"there is no checkpoint in {self.folder}")
@@ -245,7 +245,9 @@ def _check_seal(path: Path, file: BinaryIO) -> None:
                 f"checkpoint {path} is truncated, or not a Keisei checkpoint: "
                 f"its {size:,} bytes do not end with a seal"
             )
-        raise CheckpointError(f"checkpoint {path} is not a Keisei checkpoint, or its start is lost")
+        raise CheckpointError(
+            f"checkpoint {path} is not a Keisei checkpoint, or its beginning is lost"
+        )
     digest = hashlib.sha256()
     while left := size - 64 - file.tell():
         digest.update(file.read(min(left, 1 << 20)) or bytes(left))  # cut meanwhile: it is wrong
@@ -253,7 +255,7 @@ def _check_seal(path: Path, file: BinaryIO) -> None:
         raise CheckpointError(f"checkpoint {path} is corrupt: its bytes do not match its SHA-256")
     if int(seal[1]) > FORMAT:
         raise CheckpointError(
-            f"checkpoint {path} is of the newer format {int(seal[1])}; "
+            f"checkpoint {path} has the newer format {int(seal[1])}; "
             f"this Keisei reads up to {FORMAT}: update Keisei to use it"
         )
 
@@ -298,7 +300,7 @@ def _check_archive(file: BinaryIO) -> None:
     plain = sum(entry.file_size for entry in entries if "/data/" not in entry.filename)
     packed = any(entry.compress_type != zipfile.ZIP_STORED for entry in entries)
     if packed or plain > _MAX_PICKLE or sum(entry.file_size for entry in entries) > size:
-        raise ValueError("its archive unpacks to more than a checkpoint has")
+        raise ValueError("its archive unpacks to more than a checkpoint holds")
 
 
 class _Decoder:
@@ -317,7 +319,7 @@ class _Decoder:
             raise ValueError(f"it holds a tensor of another kind ({tree.layout}, {tree.device})")
         self._left -= tree.numel() * tree.element_size() if is_tensor else 1
         if self._left < 0:
-            raise ValueError("it unfolds to more than its file has")
+            raise ValueError("it unfolds to more than its file holds")
         if isinstance(tree, (list, tuple)):
             return type(tree)(self.decode(item) for item in tree)
         if not isinstance(tree, dict):

@@ -111,11 +111,6 @@ class MetricsReader:
         with self._values():
             return {name: _point(one[0]) for name, one in rows if one}
 
-    def games(self, limit: int = 100) -> list[dict[str, Any]]:
-        """The newest games, newest first, as dicts of the table's columns."""
-        rows = self._query("SELECT * FROM games ORDER BY id DESC LIMIT ?", limit)
-        return [dict(row) for row in rows]
-
     def events(self, limit: int = 100) -> list[dict[str, Any]]:
         """The newest events, newest first, as dicts of the table's columns."""
         rows = self._query("SELECT * FROM events ORDER BY rowid DESC LIMIT ?", limit)
@@ -184,12 +179,8 @@ class MetricsReader:
         if not self.path.is_file():
             raise MetricsError(f"there are no metrics at {self.path}")
         real = self.path.resolve()
-        for end in (
-            "-wal",
-            "-shm",
-            "-journal",
-        ):  # SQLite would open these, too: a pipe is waited for
-            beside = real.with_name(real.name + end)
+        for suffix in ("-wal", "-shm", "-journal"):  # SQLite opens these, too, and waits for a pipe
+            beside = real.with_name(real.name + suffix)
             with contextlib.suppress(FileNotFoundError):
                 if not stat.S_ISREG(beside.lstat().st_mode):
                     raise MetricsError(f"{beside} is not a regular file: remove it")
@@ -215,7 +206,7 @@ class MetricsReader:
         there.setdefault("now", ours["now"])  # a run of an older Keisei has none
         for name, sql in ours.items():
             if there.get(name) != sql:
-                raise MetricsError(f"the metrics {self.path} have no {name} as Keisei makes it")
+                raise MetricsError(f"{name} in the metrics {self.path} is not as Keisei makes it")
 
     def _check_schema(self) -> None:
         schema = self.meta("schema")
@@ -252,7 +243,7 @@ class MetricsReader:
             yield
         except (ValueError, TypeError, RecursionError) as error:
             raise MetricsError(
-                f"the metrics {self.path} hold what Keisei does not write: {error}"
+                f"the metrics {self.path} hold something that Keisei does not write: {error}"
             ) from error
 
 

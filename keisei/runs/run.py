@@ -16,7 +16,6 @@
 
 import contextlib
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ import psutil
 from keisei.errors import KeiseiError
 from keisei.files import read_regular, replace_file
 from keisei.runs.metrics import MetricsReader
+from keisei.settings import read_settings
 
 if sys.platform != "win32":
     import fcntl
@@ -109,17 +109,13 @@ class Run:
 
     def _check_kind(self, name: str, of_world: bool) -> None:
         """Both kinds have the same folders: commands for the one make no sense of the other."""
-        try:
-            settings = read_regular(self.config_path, 1 << 20).decode("utf-8", errors="replace")
-        except OSError as error:
-            raise RunError(f"cannot read {self.config_path}: {error.strerror}") from error
-        world = re.search(r"^world: *(.+)", settings, re.MULTILINE)
-        if world and not of_world:
+        world = world_of(read_settings(self.config_path, "env:"))
+        if world is not None and not of_world:
             raise RunError(
-                f"{name} is a run of the world {world[1]}: use keisei worlds watch {name}, or "
+                f"{name} is a run of the world {world}: use keisei worlds watch {name}, or "
                 f"keisei worlds train --resume {name}"
             )
-        if of_world and not world:
+        if of_world and world is None:
             raise RunError(
                 f"{name} is a run of Shogi: use keisei play {name}, or keisei train --resume {name}"
             )
@@ -154,21 +150,17 @@ class Run:
         frame: Mapping[str, Any] = DataFrame(columns)
         return frame
 
-    @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> contextlib.AbstractContextManager[None]:
         """Hold the run while training, so that no two processes write to it.
 
         The operating system lets go when the process ends, however it ends. A process that is
         started by fork shares the lock; one that is started by spawn does not.
         """
-        with self._hold(self.lock_path, "training"):
-            yield
+        return self._hold(self.lock_path, "training")
 
-    @contextlib.contextmanager
-    def lock_ladder(self) -> Iterator[None]:
+    def lock_ladder(self) -> contextlib.AbstractContextManager[None]:
         """Hold the run's ladder while its players play: two would each lose the other's games."""
-        with self._hold(self.folder / "ladder.lock", "ladder"):
-            yield
+        return self._hold(self.folder / "ladder.lock", "ladder")
 
     @contextlib.contextmanager
     def _hold(self, path: Path, what: str) -> Iterator[None]:
@@ -186,6 +178,11 @@ class Run:
     def _make_subfolders(self) -> None:
         for folder in (self.checkpoints_dir, self.games_dir, self.tensorboard_dir):
             folder.mkdir(exist_ok=True)
+
+
+def world_of(settings: Mapping[str, Any]) -> str | None:
+    """The world that a run's settings name; None for a run of Shogi."""
+    return str(settings["world"]) if "world" in settings else None
 
 
 def is_training(folder: Path) -> bool:
@@ -229,7 +226,8 @@ def _claim_folder(root: Path, name: str | None) -> Path:
             (root / name).mkdir()
         except FileExistsError:
             raise RunError(
-                f"the run {root / name} exists: continue it with --resume, or choose another name"
+                f"the run {root / name} already exists: continue it with --resume, or choose "
+                "another name"
             ) from None
         return root / name
     now = datetime.now().strftime("%Y%m%d-%H%M%S")

@@ -61,7 +61,7 @@ class TensorBoardWriter:
         try:
             yield
         except Exception as error:
-            _log.warning("no more TensorBoard events in %s: %s", self._folder, error)
+            _log.warning("TensorBoard events in %s end here: %s", self._folder, error)
             if self._file is not None:
                 with contextlib.suppress(Exception):
                     self._file.close()

@@ -21,7 +21,7 @@ def check_trace_file(path: Path | None) -> None:
     if path is None:
         return
     if path.is_file() or path.is_dir():  # /dev/null may be written to
-        raise KeiseiError(f"{path} is there already: choose another name, or remove it")
+        raise KeiseiError(f"{path} already exists: choose another name, or remove it")
     if not path.parent.is_dir():
         raise KeiseiError(f"cannot write the trace {path}: {path.parent} is not a folder")
 
@@ -93,7 +93,7 @@ class Trace:
         try:
             yield
         except OSError as error:
-            log.warning("no more trace in %s: %s", self._path, error.strerror or error)
+            log.warning("the trace %s ends here: %s", self._path, error.strerror or error)
             if self._file:
                 with contextlib.suppress(OSError):  # it tries to write what is in its buffer
                     self._file.close()

@@ -74,7 +74,7 @@ class Opponent:
                 self._policy = partial(evaluate, network)
                 self._loaded = path
         except (KeiseiError, OSError) as error:  # removed just now, as too old
-            log.warning("the past opponent stays as it is: %s", error)
+            log.warning("the past opponent is kept as it was: %s", error)
         return self._policy
 
     def _to_draw_from(self) -> list[Path]:

@@ -37,7 +37,7 @@ class SelfPlayShard:
     Its games draw from random streams of their own, from `first_stream` on: it plays the same games
     wherever it runs. Later incarnations of it play other games. Beside winning and losing, each
     move is rewarded with `material_reward` for every pawn's worth of material that it gains. A game
-    that comes to the move limit counts for who has more: wholly for a lead of `adjudicate` pawns.
+    at the move limit counts for the side with more material, fully if it leads by `adjudicate`.
     """
 
     def __init__(
@@ -112,13 +112,13 @@ class SelfPlayShard:
         games = self.games
 
         def choose() -> Chosen:
-            seen = policy(games.positions)
-            log_probs, mine = seen.log_probs, ALL
+            evaluation = policy(games.positions)
+            log_probs, mine = evaluation.log_probs, ALL
             if opponent:
                 mine = games.observations[:, features.SIDE] == self.sides
                 log_probs = self._with_replies(log_probs, opponent, np.flatnonzero(~mine))
             picks = sample(log_probs, games.positions.offsets, games.streams.uniform())
-            return Chosen(picks, log_probs[picks], seen.values, mine)
+            return Chosen(picks, log_probs[picks], evaluation.values, mine)
 
         return choose
 
@@ -148,11 +148,11 @@ class SelfPlayShard:
         return both
 
     def _change_sides(self, finished: Sequence[FinishedGame]) -> None:
-        for end in finished:
-            winner = end.outcome.winner
-            learner = ("black", "white")[self.sides[end.game]]
+        for ended in finished:
+            winner = ended.outcome.winner
+            learner = ("black", "white")[self.sides[ended.game]]
             self.scores.append(0.5 if winner is None else float(winner == learner))
-            self.sides[end.game] ^= 1
+            self.sides[ended.game] ^= 1
 
     def _rewards(self, before: npt.NDArray[np.uint8], result: Step) -> npt.NDArray[np.float32]:
         """Of the moves just made; a game's last move has none for material."""
@@ -162,9 +162,9 @@ class SelfPlayShard:
         gain[result.dones] = 0
         rewards: npt.NDArray[np.float32] = result.rewards + gain * np.float32(self.material_reward)
         if self.adjudicate:
-            for end in result.finished:
-                if end.outcome.reason == "move limit":
-                    rewards[end.game] = np.clip(had[end.game] / self.adjudicate, -1, 1)
+            for ended in result.finished:
+                if ended.outcome.reason == "move limit":
+                    rewards[ended.game] = np.clip(had[ended.game] / self.adjudicate, -1, 1)
         return rewards
 
     def state_dict(self) -> dict[str, Any]:

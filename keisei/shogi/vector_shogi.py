@@ -203,10 +203,10 @@ class VectorShogi:
         self._list_legal(self._play(bits.tolist(), finished))
         rewards = np.zeros(self.num_games, dtype=np.float32)
         dones = np.zeros(self.num_games, dtype=np.bool_)
-        for end in finished:
-            dones[end.game] = True
-            if end.outcome.winner:
-                rewards[end.game] = 1 if end.outcome.winner == end.last_mover else -1
+        for ended in finished:
+            dones[ended.game] = True
+            if ended.outcome.winner:
+                rewards[ended.game] = 1 if ended.outcome.winner == ended.last_mover else -1
         return Step(rewards, dones, finished)
 
     def _check(self, actions: IntArray) -> None:

@@ -78,9 +78,9 @@ class RecordMetrics(Callback):
         self.store.set_now("workers", worker_rows(trainer.manager))
         self.store.set_now("live games", trainer.live_games.state())
         saved = list(finished)[: trainer.config.logging.games_per_update]
-        for number, end in enumerate(saved, start=1):
-            # Not `end.game`: every shard has a game of that number, and it may end twice.
-            record = GameRecord.from_finished(end)
+        for number, ended in enumerate(saved, start=1):
+            # Not `ended.game`: every shard has a game of that number, and it may end twice.
+            record = GameRecord.from_finished(ended)
             self._save_game(trainer, "self-play", record, f"{number:03d}.kif")
 
     def on_evaluation(self, trainer: Trainer, results: Sequence[MatchResult]) -> None:
@@ -100,7 +100,7 @@ class RecordMetrics(Callback):
                 self._save_game(trainer, "evaluation", result.record(game), name)
 
     def _save_game(self, trainer: Trainer, kind: str, record: GameRecord, name: str) -> None:
-        step, end = trainer.progress.steps, record.outcome
+        step, outcome = trainer.progress.steps, record.outcome
         path = trainer.run.games_dir / f"{step:012d}-{name}"
         write_record(record, path)
         self.store.log_game(
@@ -108,8 +108,8 @@ class RecordMetrics(Callback):
             kind=kind,
             black=record.black or "self",
             white=record.white or "self",
-            winner=end.winner if end else None,
-            reason=end.reason if end else "failure",
+            winner=outcome.winner if outcome else None,
+            reason=outcome.reason if outcome else "failure",
             length=len(record.moves),
             file=path.name,
         )
@@ -176,5 +176,5 @@ class Wandb(Callback):
         except ImportError:
             log.warning("wandb is enabled but not installed: pip install wandb")
         except Exception as error:
-            log.warning("Weights & Biases failed and is off from here: %s", error)
+            log.warning("Weights & Biases failed and is off from now on: %s", error)
             self._run = None

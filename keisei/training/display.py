@@ -92,8 +92,8 @@ class Display(Callback):
         # The update that was cut short may have been counted: what was saved is what holds.
         steps = int(self.saved.stem.rpartition("_")[2]) if self.saved else trainer.progress.steps
         return (
-            f"Stopped at step {steps:,} of {trainer.progress.total_timesteps:,}. All is saved; "
-            f"go on with: {_command()} train --resume {_name(trainer)}"
+            f"Stopped at step {steps:,} of {trainer.progress.total_timesteps:,}. Everything is "
+            f"saved; continue with: {_command()} train --resume {_name(trainer)}"
         )
 
     def next_steps(self, trainer: Trainer) -> Iterator[str]:
@@ -229,7 +229,7 @@ class LiveView(Display):
     def on_close(self, trainer: Trainer) -> None:
         self._leave()
 
-    def _leave(self, phase: str = "broken off") -> None:
+    def _leave(self, phase: str = "aborted") -> None:
         """Keep the last view on the screen, and restore the terminal."""
         self._phase = self._phase or phase
         live, self._live = self._live, None

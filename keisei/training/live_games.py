@@ -55,15 +55,15 @@ class LiveGames:
                 self._follow(game, rollout, row)
 
     def _follow(self, game: _Game, rollout: Rollout, row: int) -> None:
-        seen = rollout.observations[:, row]
-        sides = seen[:, features.SIDE]
-        low, high = seen[:, features.MOVE_COUNT :].astype(int).T
+        observations = rollout.observations[:, row]
+        sides = observations[:, features.SIDE]
+        low, high = observations[:, features.MOVE_COUNT :].astype(int).T
         played = low + 256 * high
         bits = MOVE_OF_ACTION[sides, rollout.actions[:, row]].tolist()
         values = (rollout.values[:, row] * (1 - 2.0 * sides)).tolist()
         for t, (count, move, value) in enumerate(zip(played.tolist(), bits, values, strict=True)):
             if count == 0:
-                game.start, game.moves = self._start_of.get(_key(seen[t])), []
+                game.start, game.moves = self._start_of.get(_key(observations[t])), []
                 game.values = []
             elif count != len(game.moves):
                 game.start = None

@@ -42,11 +42,11 @@ class Progress:
 
     def count_games(self, finished: Iterable[FinishedGame]) -> None:
         """Count games that ended."""
-        for end in finished:
+        for ended in finished:
             self.games += 1
-            self.reasons[end.outcome.reason] += 1
-            self.recent_lengths.append(end.length)
-            self.recent_decided.append(end.outcome.winner is not None)
+            self.reasons[ended.outcome.reason] += 1
+            self.recent_lengths.append(ended.length)
+            self.recent_decided.append(ended.outcome.winner is not None)
 
     def game_metrics(self) -> dict[str, float]:
         """What the recent games were like."""

@@ -35,7 +35,7 @@ class RateCheckpoints(Callback):
             self._process, self._connection = started
             self._connection.send(trainer.run.folder.resolve())
         except OSError as error:
-            log.warning("checkpoints are not rated, because that could not be started: %s", error)
+            log.warning("checkpoints are not rated: the process could not be started: %s", error)
             self._end()
             return
         print(
@@ -48,7 +48,7 @@ class RateCheckpoints(Callback):
         code = self._process.poll() if self._process else None
         if code is not None:
             log.warning(
-                "checkpoints are not rated any more: %s; %s may say why. `keisei ladder` goes on",
+                "checkpoints are no longer rated: %s; %s may say why. `keisei ladder` can continue",
                 describe_exit(code),
                 trainer.run.folder / LOG,
             )

@@ -124,9 +124,9 @@ class TrainingLoopManager:
             return
         try:
             self.trainer.load_state_dict(self._boundary)
-            log.warning("an error ends the run; what was done is saved in %s", self._write())
+            log.warning("an error ended the run; its state is saved in %s", self._write())
         except Exception as another:
-            log.warning("an error ends the run, and what was done is lost: %s", another)
+            log.warning("an error ended the run, and its state could not be saved: %s", another)
 
     def _each(self, moment: str, *details: Any) -> None:
         for callback in self.trainer.callbacks:

@@ -102,7 +102,7 @@ class Engine:
             except KeiseiError as error:
                 if self._thinker is None:
                     raise EngineStartError(str(error)) from error
-                self._say(f"the model stays as it was: {error}")
+                self._say(f"the model is kept as it was: {error}")
             self._loaded = wanted  # even if it failed: report it once
         return self._thinker
 

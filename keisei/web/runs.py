@@ -23,7 +23,7 @@ import yaml
 from keisei.errors import KeiseiError
 from keisei.files import read_regular
 from keisei.runs.metrics import MetricsReader
-from keisei.runs.run import Run, RunError, is_training
+from keisei.runs.run import Run, RunError, is_training, world_of
 from keisei.settings import parse_yaml
 from keisei.web.schema import (
     Checkpoint,
@@ -229,10 +229,9 @@ class RunsFolder:
         points: Points,
         training: bool,
     ) -> RunRow:
-        kind: Kind = "world" if "world" in settings else "shogi"
-        row = RunRow(name=run.folder.name, kind=kind, state="stopped")
-        if kind == "world":
-            row.world = str(settings["world"])
+        world = world_of(settings)
+        kind: Kind = "shogi" if world is None else "world"
+        row = RunRow(name=run.folder.name, kind=kind, state="stopped", world=world)
         row.started = _changed(run.config_path)
         if reader:
             latest = _values(points)

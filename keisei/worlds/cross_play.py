@@ -7,7 +7,6 @@ agents are among those that they learned with.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from rich.table import Table
 
 from keisei.errors import KeiseiError
 from keisei.figures import save_figure
+from keisei.files import write_json
 from keisei.random_streams import RandomStreams
 from keisei.runs.run import Run
 from keisei.worlds.agents import Agent
@@ -135,7 +135,7 @@ def evaluate(
     console.print(table)
     draw(result, plot)
     if json_file:
-        json_file.write_text(json.dumps(_plain(result), indent=2) + "\n")
+        write_json(json_file, _plain(result))
     console.print(f"picture: {plot}", highlight=False, soft_wrap=True)
 
 

@@ -68,8 +68,8 @@ class Lines:
             self.say(f"look at it with: keisei worlds watch {self._name()}{film}")
         else:
             self.say(
-                f"Stopped at epoch {training.environment.epoch}. All is saved; go on with: "
-                f"keisei worlds train --resume {self._name()}"
+                f"Stopped at epoch {training.environment.epoch}. Everything is saved; "
+                f"continue with: keisei worlds train --resume {self._name()}"
             )
 
     def say(self, line: str) -> None:

@@ -6,7 +6,6 @@ Runs are named after what is varied, so a sweep that was stopped goes on where i
 from __future__ import annotations
 
 import contextlib
-import json
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from keisei.errors import KeiseiError
+from keisei.files import write_json
 from keisei.processes.pool import Pool, open_ray_pool
 from keisei.runs.metrics import MetricsReader
 from keisei.runs.run import Run
@@ -98,8 +98,7 @@ def sweep(
     draw(world, results, plot)
     console.print(f"curves: {plot}", highlight=False, soft_wrap=True)
     if json_file:
-        rows = [_row(combo, found) for combo, found in results.items()]
-        json_file.write_text(json.dumps(rows, indent=2) + "\n")
+        write_json(json_file, [_row(combo, found) for combo, found in results.items()])
 
 
 def _row(combo: tuple[str, ...], found: Sequence[RunResult]) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def test_training_goes_on_when_a_node_is_killed(tmp_path):
         until(lambda: metrics(tmp_path, later))
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 0, (tmp_path / "log").read_text()
-    assert "All is saved" in (tmp_path / "log").read_text()
+    assert "Everything is saved" in (tmp_path / "log").read_text()
 
 
 def test_clusters_of_their_own_live_side_by_side_and_end_with_those_who_made_them(tmp_path):

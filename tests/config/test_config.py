@@ -165,7 +165,7 @@ def test_a_name_that_nobody_knows_is_an_error_that_names_those_there_are():
     with pytest.raises(ConfigError) as error:
         load_config("nigth")
     assert str(error.value) == (
-        "there are no settings 'nigth': choose one of quick, hour, night, or name a YAML file"
+        "unknown settings 'nigth': choose one of quick, hour, night, or name a YAML file"
     )
 
 

@@ -4,10 +4,11 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from keisei.files import read_regular, replace_file
+from keisei.files import read_regular, replace_file, write_json
 
 
 def test_a_file_is_made_and_replaced_and_nothing_is_left_beside_it(tmp_path):
@@ -25,6 +26,23 @@ def test_when_writing_fails_the_old_file_stays_and_nothing_is_left_beside_it(tmp
         replace_file(path, "not bytes")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_results_replace_a_file_also_behind_a_link_and_are_written_to_a_pipe(tmp_path):
+    path, link = tmp_path / "file.json", tmp_path / "link.json"
+    path.write_text("old")
+    link.symlink_to(path)
+    write_json(link, {"elo": 1})
+    assert link.is_symlink()
+    assert path.read_text() == '{\n  "elo": 1\n}\n'
+    with pytest.raises(TypeError):
+        write_json(path, {"elo": object()})
+    assert path.read_text() == '{\n  "elo": 1\n}\n'
+    reading, writing = os.pipe()
+    write_json(Path(f"/proc/self/fd/{writing}"), [])
+    assert os.read(reading, 9) == b"[]\n"
+    os.close(reading)
+    os.close(writing)
 
 
 def test_when_renaming_fails_nothing_is_left_beside_it(tmp_path):

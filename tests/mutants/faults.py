@@ -261,8 +261,8 @@ FAULTS = [
     Fault(
         "a game at the move limit counts for who has less",
         SHARD,
-        "np.clip(had[end.game] / self.adjudicate, -1, 1)",
-        "np.clip(-had[end.game] / self.adjudicate, -1, 1)",
+        "np.clip(had[ended.game] / self.adjudicate, -1, 1)",
+        "np.clip(-had[ended.game] / self.adjudicate, -1, 1)",
         "core/test_experience.py::test_a_game_at_the_move_limit_counts_for_who_has_more_material",
     ),
     Fault(
@@ -275,7 +275,7 @@ FAULTS = [
     Fault(
         "the learner keeps its side against an opponent",
         SHARD,
-        "            self.sides[end.game] ^= 1\n",
+        "            self.sides[ended.game] ^= 1\n",
         "",
         "parallel/test_opponents.py::test_the_learner_changes_sides_after_each_game",
     ),
@@ -707,8 +707,8 @@ FAULTS = [
     Fault(
         "the mover's reward is the winner's",
         VECTOR,
-        "rewards[end.game] = 1 if end.outcome.winner == end.last_mover else -1",
-        "rewards[end.game] = 1",
+        "rewards[ended.game] = 1 if ended.outcome.winner == ended.last_mover else -1",
+        "rewards[ended.game] = 1",
         "shogi/test_vector_shogi.py::test_a_declaration_of_the_other_side_costs_the_mover_the_game",
     ),
     Fault(

@@ -79,7 +79,7 @@ def test_weights_that_never_become_whole_are_an_error(monkeypatch):
     synchronizer = ModelSynchronizer(filled(1))
     synchronizer.publish(1)
     synchronizer.shared["checksum"][:] += 1
-    with pytest.raises(SyncError, match="no whole set of weights"):
+    with pytest.raises(SyncError, match="no complete set of weights"):
         ModelReceiver(filled(0), os.dup(synchronizer.shared.fd)).update()
     synchronizer.shared.close()
 

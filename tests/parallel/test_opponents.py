@@ -78,16 +78,16 @@ def test_past_opponents_are_checkpoints_of_the_run_and_before_the_first_the_lear
 
 
 def test_shares_over_one_are_refused():
-    with pytest.raises(ConfigError, match="together at most 1"):
+    with pytest.raises(ConfigError, match="add up to at most 1"):
         load_config(overrides=["training.parallel.opponent_shares={past: 0.7, random: 0.7}"])
 
 
 @pytest.mark.parametrize(
     ("workers", "shares", "says"),
     [
-        (2, "{past: 0.25, random: 0.5}", "num_workers is 2, which rounds to no worker"),
+        (2, "{past: 0.25, random: 0.5}", "num_workers is 2, which rounds to zero workers"),
         (2, "{past: 0.25}", "give at least 0.5, or more workers"),
-        (3, "{past: 0.5, random: 0.5}", "past has 2 and random has 2 workers, but"),
+        (3, "{past: 0.5, random: 0.5}", "round to 2 past and 2 random workers, but"),
     ],
 )
 def test_shares_that_workers_cannot_have_are_refused(workers, shares, says):

@@ -226,7 +226,7 @@ def test_latest_passes_by_damaged_checkpoints_and_names_them(tmp_path, caplog):
         assert store.latest() == (first, {"step": 1})
     assert f"{third} is truncated" in caplog.text
     assert f"{second} is corrupt" in caplog.text
-    assert caplog.text.count(f"{first.name} is used in its place") == 2
+    assert caplog.text.count(f"using {first.name} instead") == 2
 
 
 def test_without_any_good_checkpoint_each_files_problem_is_listed(tmp_path):

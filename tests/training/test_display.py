@@ -182,7 +182,7 @@ def test_who_stops_a_run_is_told_where_it_stands_and_how_to_go_on(tmp_path, live
     out, _ = process.communicate(timeout=200)
     assert process.returncode == 0
     told = re.search(
-        rf"\nStopped at step ([\d,]+) of 1,000,000\. All is saved; go on with: "
+        rf"\nStopped at step ([\d,]+) of 1,000,000\. Everything is saved; continue with: "
         rf"keisei train --resume {tmp_path}/tiny\n\Z",
         "\n".join(screen(out)),
     )
@@ -266,7 +266,7 @@ def test_the_curves_of_a_resumed_run_begin_where_the_run_began(tmp_path, capsys)
     view.on_close(trainer)
     assert list(view.history["entropy"]) == list(range(1, HISTORY + 1))
     assert list(view.history["kl"]) == []
-    assert "broken off" in capsys.readouterr().out
+    assert "aborted" in capsys.readouterr().out
 
 
 def a_view(**changes: object) -> Snapshot:

@@ -62,7 +62,7 @@ def test_the_rating_ends_with_a_training_that_is_killed(training):
 def test_a_training_goes_on_when_its_rating_dies_and_says_so(training):
     process, rater = training
     rater.kill()
-    said = next(line for line in process.stderr if "not rated" in line)
+    said = next(line for line in process.stderr if "no longer rated" in line)
     assert "SIGKILL" in said
     assert "ladder.log" in said
     wait_for(process, "step 512/")

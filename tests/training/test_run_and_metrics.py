@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from keisei.cli import app
 from keisei.config_schema import AppConfig
+from keisei.errors import KeiseiError
 from keisei.runs.metrics import MetricsError, MetricsReader, MetricsStore
 from keisei.runs.run import Run, RunError
 from keisei.runs.tensorboard import TensorBoardWriter
@@ -55,7 +56,9 @@ def test_runs_without_a_name_are_named_by_date_and_time_and_never_share_a_folder
 
 def test_a_name_that_is_taken_is_refused_and_the_run_left_alone(tmp_path):
     run = Run.create(tmp_path, "mine", "old")
-    with pytest.raises(RunError, match=r"mine exists: continue it with --resume, or choose"):
+    with pytest.raises(
+        RunError, match=r"mine already exists: continue it with --resume, or choose"
+    ):
         Run.create(tmp_path, "mine", "new")
     assert run.config_path.read_text() == "old"
 
@@ -85,6 +88,20 @@ def test_opening_what_is_no_run_says_what_is_missing(tmp_path):
     (tmp_path / "empty" / "checkpoints").mkdir()
     with pytest.raises(RunError, match=r"not a run: it has no config\.yaml"):
         Run.open("empty", tmp_path)
+
+
+@pytest.mark.parametrize("settings", ["{world: tag}", '"world": tag', "seed: 1\nworld : tag"])
+def test_a_run_of_a_world_is_known_by_its_settings_however_they_are_written(tmp_path, settings):
+    Run.create(tmp_path, "a", settings)
+    with pytest.raises(RunError, match="a is a run of the world tag"):
+        Run.open("a", tmp_path)
+    assert Run.open("a", tmp_path, of_world=True).name == "a"
+
+
+def test_a_run_whose_settings_cannot_be_read_is_refused(tmp_path):
+    Run.create(tmp_path, "a", "env: [")
+    with pytest.raises(KeiseiError, match=r"config\.yaml is not YAML"):
+        Run.open("a", tmp_path)
 
 
 SHOGI, HUNT = to_yaml(AppConfig()), to_yaml(WorldRunConfig(world="treasure_hunt"))
@@ -200,11 +217,11 @@ def test_games_events_and_facts_come_back(path):
         store.log_event("warning", "worker 3 died")
         store.set_meta("host", "a")
         store.set_meta("host", "b")
-        games = store.games()
+        games = store.find_games({})[1]
         assert [game["id"] for game in games] == [second, first]
         assert games[1]["file"] == "5.csa"
         assert games[0]["winner"] is None
-        assert store.games(limit=1) == games[:1]
+        assert store.find_games({}, limit=1)[1] == games[:1]
         assert store.events()[0]["message"] == "worker 3 died"
         assert (store.meta("host"), store.meta("unknown")) == ("b", None)
 
@@ -220,7 +237,7 @@ def test_truncating_removes_what_is_later_than_the_step_and_keeps_events(path):
         store.truncate_after(2)
         store.log(3, {"loss": 9.0})
         assert store.series("loss") == [(1, 1.0), (2, 2.0), (3, 9.0)]
-        assert [game["step"] for game in store.games()] == [2, 1]
+        assert [game["step"] for game in store.find_games({})[1]] == [2, 1]
         assert len(store.events()) == 1
 
 
@@ -291,7 +308,7 @@ def test_a_view_in_place_of_a_table_is_refused_before_anything_is_read(tmp_path,
     path = tmp_path / "metrics.sqlite"
     MetricsStore(path).close()
     spoil(tmp_path, f"view-{table}")
-    with pytest.raises(MetricsError, match=r"have no \w+ as Keisei makes it"):
+    with pytest.raises(MetricsError, match=r"\w+ in the metrics .* is not as Keisei makes it"):
         MetricsReader(path)
 
 
@@ -358,7 +375,7 @@ def test_tensorboard_that_cannot_begin_is_a_warning(tmp_path, caplog):
     writer = TensorBoardWriter(tmp_path / "file" / "tb")
     writer.log(1, {"loss": 1.0})
     writer.close()
-    assert caplog.text.count("no more TensorBoard events") == 1
+    assert caplog.text.count("TensorBoard events in") == 1
 
 
 def test_tensorboard_on_a_full_disk_warns_once_and_never_waits(tiny_disk, caplog):
@@ -367,5 +384,5 @@ def test_tensorboard_on_a_full_disk_warns_once_and_never_waits(tiny_disk, caplog
     for step in range(500):
         writer.log(step, {"loss": 1.0})
     writer.close()
-    assert caplog.text.count("no more TensorBoard events") == 1
+    assert caplog.text.count("TensorBoard events in") == 1
     assert "No space left" in caplog.text

@@ -26,7 +26,7 @@ def test_a_file_that_is_there_is_refused_and_left_alone(keisei, command):
     Path("notes.txt").write_text("precious")
     done = keisei(*command, "--name", "a", "--trace", "notes.txt")
     assert done.exit_code == 2
-    assert "notes.txt is there already: choose another name, or remove it" in done.stderr
+    assert "notes.txt already exists: choose another name, or remove it" in done.stderr
     assert Path("notes.txt").read_text() == "precious"
     assert not Path("runs").exists()
 
@@ -54,7 +54,7 @@ def test_a_full_disk_is_one_warning_and_the_work_goes_on(caplog):
         with trace.span("learn"):
             pass
     trace.close()
-    assert caplog.text.count("no more trace in /dev/full: ") == 1
+    assert caplog.text.count("the trace /dev/full ends here: ") == 1
     assert "No space left on device" in caplog.text
 
 
@@ -62,7 +62,7 @@ def test_a_place_that_cannot_be_written_is_one_warning(tmp_path, caplog):
     trace = Trace(tmp_path)
     trace.mark("learner", "here")
     trace.close()
-    assert caplog.text.count(f"no more trace in {tmp_path}: Is a directory") == 1
+    assert caplog.text.count(f"the trace {tmp_path} ends here: Is a directory") == 1
 
 
 def test_a_trace_is_json(tmp_path):

@@ -46,7 +46,7 @@ def test_a_run_leaves_settings_metrics_games_checkpoints_and_a_picture(whole_run
         assert [step for step, _ in metrics.series("wins against random")][:2] == [0, 1024]
         assert max(value for _, value in metrics.series("first_ratio_error")) < 1e-3
         assert max(value for _, value in metrics.series("first_clip_fraction")) == 0
-        games = metrics.games()
+        games = metrics.find_games({})[1]
     assert games
     for game in games:
         record = read_record(run / "games" / game["file"])
@@ -60,7 +60,7 @@ def test_every_saved_game_has_a_file_of_its_own(tmp_path):
     run = Run.create(tmp_path, "a", to_yaml(config))
     assert TrainingLoopManager(Trainer(config, run, [RecordMetrics()])).run()
     with MetricsReader(run.metrics_path) as metrics:
-        games = metrics.games()
+        games = metrics.find_games({})[1]
     assert len(games) >= 2 * 4 * 3
     assert len({game["file"] for game in games}) == len(games) == len(list(run.games_dir.iterdir()))
     for game in games:

@@ -77,7 +77,7 @@ def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_weights(
 ):
     settings = options(*mode)
     stopped = keisei("train", "treasure_hunt", "--name", "cut", *settings)
-    assert "Stopped at epoch 4. All is saved" in stopped.stdout
+    assert "Stopped at epoch 4. Everything is saved" in stopped.stdout
     assert "--resume cut" in stopped.stdout
     stop_after_4_epochs.undo()
     assert keisei("train", "--resume", "cut").exit_code == 0
@@ -94,7 +94,7 @@ def test_a_run_that_was_stopped_and_resumed_ends_with_the_same_weights(
 def test_settings_changed_on_resume_stay_changed(keisei, stop_after_4_epochs):
     assert keisei("train", "tag", "--name", "a", *options("epochs=2")).exit_code == 0
     stopped = keisei("train", "--resume", "a", "-o", "epochs=6")
-    assert "Stopped at epoch 4. All is saved" in stopped.stdout
+    assert "Stopped at epoch 4. Everything is saved" in stopped.stdout
     stop_after_4_epochs.undo()
     assert "epoch 6/6" in keisei("train", "--resume", "a").stdout
 

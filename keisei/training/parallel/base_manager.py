@@ -204,23 +204,3 @@ class BaseManager(ABC):
     def get_status(self) -> dict[str, Any]:
         """The same as `get_statistics`."""
         return self.get_statistics()
-
-
-def make_manager(
-    config: AppConfig,
-    agent: Learner,
-    checkpoints: Path | None = None,
-    trace: Trace | None = None,
-) -> BaseManager:
-    """The manager that the settings name: of processes, of a Ray cluster, or of no workers."""
-    if not config.training.parallel.enabled:
-        from keisei.training.parallel.serial_manager import SerialManager
-
-        return SerialManager(config, agent, checkpoints, trace)
-    if config.training.parallel.backend == "ray":
-        from keisei.training.parallel.ray_manager import RayManager
-
-        return RayManager(config, agent, checkpoints, trace)
-    from keisei.training.parallel.parallel_manager import ParallelManager
-
-    return ParallelManager(config, agent, checkpoints, trace)

@@ -38,7 +38,7 @@ class Record:
     """What came of a shard's games, since the manager started."""
 
     steps: int = 0
-    reward: float = 0.0  # of all moves together, each for who made it
+    reward: float = 0.0  # of all moves together, each for its mover
     results: Counter[str] = field(default_factory=Counter)  # black, white, drawn
 
     def figures(self) -> dict[str, Any]:

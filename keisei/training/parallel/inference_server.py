@@ -102,12 +102,12 @@ class InferenceServer:
     def _evaluate(self, version: int, requests: list[Request]) -> None:
         """One batch for these workers, who play by this version."""
         asked = [self._positions(worker, count) for worker, _, count in requests]
-        seen = evaluate(self._networks[version], join(asked))
+        evaluation = evaluate(self._networks[version], join(asked))
         end = row = 0
         for (worker, number, count), positions in zip(requests, asked, strict=True):
             start, end = end, end + len(positions.legal)
-            self._requests["log_probs"][worker, : end - start] = seen.log_probs[start:end]
-            self._requests["values"][worker, :count] = seen.values[row : row + count]
+            self._requests["log_probs"][worker, : end - start] = evaluation.log_probs[start:end]
+            self._requests["values"][worker, :count] = evaluation.values[row : row + count]
             row += count
             self._reply(worker, number, version)
         self._status.count(evaluations=row)

@@ -144,7 +144,7 @@ class ModelReceiver:
                 unpack_weights(self._network, self._private)
                 self.version = version
                 return version
-        raise SyncError(f"no whole set of weights could be read within {READ_TIMEOUT:.0f} s")
+        raise SyncError(f"no complete set of weights could be read within {READ_TIMEOUT:.0f} s")
 
     def _copy(self, current: int, sequence: int) -> bool:
         """Copy the weights; they are good if nothing was written meanwhile."""

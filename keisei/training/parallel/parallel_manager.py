@@ -25,8 +25,8 @@ class ParallelManager(BaseManager):
     def _start(self) -> None:
         if self.parallel.backend != "process":
             raise ParallelError(
-                f"a ParallelManager has processes, not backend: {self.parallel.backend}; "
-                "make_manager(config, agent) makes the manager that the settings name"
+                f"a ParallelManager runs processes, not backend: {self.parallel.backend}; "
+                "make_manager(config, agent) makes the manager that the settings ask for"
             )
         self._supervisor = Supervisor(
             self.config, self.agent, self._acting, self._shards, self._checkpoints, self._trace

@@ -26,10 +26,7 @@ from keisei.runs.trace import Trace
 from keisei.selfplay.opponents import opponent_of_shard
 from keisei.selfplay.plan import FailurePolicy, ParallelError, Tally, UpdatePlan
 from keisei.selfplay.shard import without_games
-from keisei.training.parallel.base_manager import (
-    START_TIMEOUT,
-    BaseManager,
-)
+from keisei.training.parallel.base_manager import START_TIMEOUT, BaseManager
 from keisei.training.parallel.experience_collector import ExperienceCollector, Finished
 from keisei.training.parallel.messages import RolloutDone
 from keisei.training.parallel.model_sync import pack_weights
@@ -97,7 +94,9 @@ class RayManager(BaseManager):
         wanted, cpus = self.parallel.num_workers, cluster_cpus()
         if cpus < wanted:
             log.warning(
-                "the cluster has %d CPUs for %d workers: the others wait for nodes", cpus, wanted
+                "the cluster has %d CPUs for %d workers: the others wait for more nodes",
+                cpus,
+                wanted,
             )
         return min(wanted, cpus)
 
@@ -329,7 +328,7 @@ class RayManager(BaseManager):
         for index in range(self.parallel.num_workers, cluster_cpus() - 1):
             if index not in self.lines:
                 self._add(index)
-                log.warning("a CPU has joined the cluster: %s begins", self.lines[index].name)
+                log.warning("a CPU has joined the cluster: %s starts", self.lines[index].name)
 
     # -- what is going on ------------------------------------------------------------------------
 

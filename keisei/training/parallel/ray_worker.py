@@ -113,7 +113,7 @@ class RayWorker:
         return RolloutDone(None, version, finished, state, scores, spans), rollout
 
     def _policy(self, positions: Positions) -> Evaluation:
-        seen = evaluate(self._network, positions, self._forward)
+        evaluation = evaluate(self._network, positions, self._forward)
         self._status.beat()
         self._status.count(evaluations=len(positions))
-        return seen
+        return evaluation

@@ -108,9 +108,9 @@ class SelfPlayWorker:
 
     def _policy(self, positions: Positions) -> Evaluation:
         self._look_up()
-        seen = self._network(positions)
+        evaluation = self._network(positions)
         self._status.count(evaluations=len(positions))
-        return seen
+        return evaluation
 
     def _look_up(self) -> None:
         """Between two moves: give a sign of life, and check whether it is time to leave."""
