@@ -199,7 +199,7 @@ def race(folder: str, discount: float) -> None:
     It learns while it plays, so it cannot wait for a match as the others do.
     """
     every = {"save_every_sec": int(common.SHOW_EVERY), "keep_checkpoints": 10_000}
-    cfg, runner = make_runner(
+    _, runner = make_runner(
         configured(folder, gamma=discount, train_for_seconds=int(RACE_SECONDS), **every)
     )
     runner.init()
