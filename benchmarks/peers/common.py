@@ -31,6 +31,8 @@ ALL_GAMES = WORKERS * GAMES
 # Moves of each game between two updates: 4,096 steps. A race has 128, as Keisei by default: with 32
 # nobody learns to finish a game.
 ROLLOUT = int(os.environ.get("ROLLOUT", "32"))
+# By the environment, because a peer's own processes build the network, too.
+PRECISION = os.environ.get("PRECISION", "float32")
 MINIBATCH = 128
 EPOCHS = 1
 # The same for all, and without effect on speed.
@@ -129,6 +131,9 @@ class AllLogits(nn.Module):
     The layers and weights are Keisei's own. All scores are one matrix product; the moves from a
     square to itself, which are no actions, are left out by views, because picking the others
     by index is three times slower in the backward pass.
+
+    None of the peers has a setting for bfloat16 on a CPU. So in `PRECISION=bfloat16` the network
+    does it by itself: its layers run under autocast, and the peer gets and gives float32.
     """
 
     def __init__(self) -> None:
@@ -137,14 +142,17 @@ class AllLogits(nn.Module):
 
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Logits [B, 13527] and values [B]."""
-        vectors, values = self.tower(planes)
-        count, starts = len(vectors), 2 * SQUARES + len(HAND_PIECES)
-        scores = vectors[:, :starts] @ vectors[:, starts:].transpose(1, 2)  # [B, 169, 81]
+        with torch.autocast("cpu", torch.bfloat16, enabled=PRECISION == "bfloat16"):
+            vectors, values = self.tower(planes)
+            starts = 2 * SQUARES + len(HAND_PIECES)
+            scores = vectors[:, :starts] @ vectors[:, starts:].transpose(1, 2)  # [B, 169, 81]
+        count = len(scores)
         board = scores[:, : 2 * SQUARES].reshape(count, 2, SQUARES * SQUARES)
         # Without its first entry, each diagonal entry of the square is the last of a row of 82.
         board = board[:, :, 1:].view(count, 2, SQUARES - 1, SQUARES + 1)[..., :-1]
         board = board.reshape(count, 2, -1).transpose(1, 2).reshape(count, -1)
-        return torch.cat([board, scores[:, 2 * SQUARES :].flatten(1)], 1), values
+        logits = torch.cat([board, scores[:, 2 * SQUARES :].flatten(1)], 1)
+        return logits.float(), values.float()
 
 
 def masked(logits: Tensor, mask: Tensor) -> Tensor:

@@ -18,10 +18,9 @@ from keisei.training.parallel import ParallelManager
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=8.0)
-    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
     options = parser.parse_args()
     keep_freed_memory()  # as `keisei train` does it
-    precision = [f"training.precision={options.precision}"]
+    precision = [f"training.precision={common.PRECISION}"]
     config = settings("tiny", common.WORKERS, "sync", common.ROLLOUT, more=precision)
     config.training.minibatch_size = common.MINIBATCH
     config.model.planes = "core46"  # what the others see
@@ -47,7 +46,7 @@ def main() -> None:
             "collect": common.steps_per_second(collect, options.seconds),
             "train": common.steps_per_second(train, options.seconds),
         }
-    setup = f"{common.WORKERS} workers of {common.GAMES} games, {options.precision}"
+    setup = f"{common.WORKERS} workers of {common.GAMES} games, {common.PRECISION}"
     publish(rates, setup, {name: version(name) for name in ("keisei", "rsshogi", "torch")})
 
 

@@ -38,6 +38,7 @@ class Contender:
     venv: str = ""
     seconds: float = 8.0
     options: tuple[str, ...] = ()
+    precision: str = "float32"
     rates: Rates = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
     error: str = ""
@@ -53,6 +54,7 @@ class Contender:
             return
         # Waiting threads must not spin for long where others need the core; the same for all.
         environment = {"GOMP_SPINCOUNT": "10000", **os.environ, "PYTHONPATH": str(ROOT)}
+        environment["PRECISION"] = self.precision
         process = subprocess.Popen(
             [str(self.python()), *script],
             stdout=subprocess.PIPE,
@@ -106,14 +108,24 @@ def load_of_others(seconds: float = 1.0) -> float:
 
 
 def contenders() -> list[Contender]:
-    return [
-        Contender("Keisei", "keisei_ppo.py", options=("--precision", "bfloat16")),
+    peers = [
+        ("Stable-Baselines3", "sb3_ppo.py", "sb3", ("--envs", "dummy")),
+        ("Stable-Baselines3 over `VectorShogi`", "sb3_ppo.py", "sb3", ()),
+        ("RLlib PPO", "rllib_ppo.py", "rllib", ()),
+        ("Sample Factory APPO", "sample_factory_ppo.py", "sample_factory", ()),
+        ("plain loop after CleanRL", "cleanrl_ppo.py", "", ()),
+    ]
+    found = [
+        Contender("Keisei", "keisei_ppo.py", precision="bfloat16"),
         Contender("Keisei in float32", "keisei_ppo.py"),
-        Contender("Stable-Baselines3", "sb3_ppo.py", "sb3", options=("--envs", "dummy")),
-        Contender("Stable-Baselines3 over `VectorShogi`", "sb3_ppo.py", "sb3"),
-        Contender("RLlib PPO", "rllib_ppo.py", "rllib"),
-        Contender("Sample Factory APPO", "sample_factory_ppo.py", "sample_factory"),
-        Contender("plain loop after CleanRL", "cleanrl_ppo.py"),
+    ]
+    for label, script, venv, options in peers:
+        found += [
+            Contender(label, script, venv, options=options),
+            Contender(f"{label} in bfloat16", script, venv, options=options, precision="bfloat16"),
+        ]
+    return [
+        *found,
         Contender("Keisei `VectorShogi`", "keisei_env.py", seconds=6),
         Contender("Pgx", "pgx_env.py", "pgx", seconds=3),
         Contender("OpenSpiel", "openspiel_env.py", "openspiel", seconds=3),

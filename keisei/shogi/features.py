@@ -53,6 +53,10 @@ _HAND_SCALE = (1 / np.tile([18, 4, 4, 4, 2, 2, 4], 2)).astype(np.float32)
 _SHOWN = np.zeros((32, NUM_PLANES), dtype=np.float32)
 _SHOWN[range(1, 15), range(14)] = 1
 _SHOWN[range(1 + OTHER, 15 + OTHER), range(14, 28)] = 1
+# What a square shows as two blocks: NumPy copies a block of 18 floats in less than half the time
+# that it takes for 18 single ones.
+_SCALARS = np.dtype("V72")
+_SQUARE = np.dtype([("piece", "V112"), ("scalars", _SCALARS)])
 
 
 def move_counts(observations: Observations) -> npt.NDArray[np.int32]:
@@ -64,7 +68,8 @@ def move_counts(observations: Observations) -> npt.NDArray[np.int32]:
 def planes(observations: Observations, out: Planes | None = None) -> Planes:
     """The `core46` planes [N, 46, 9, 9] of compact observations [N, 100].
 
-    In memory the planes of a square stand together (channels last), as networks read them.
+    In memory the planes of a square stand together (channels last), as networks read them; an `out`
+    in another order is filled more slowly.
 
     >>> from keisei.shogi import ShogiGame
     >>> planes(ShogiGame().observation()[None]).shape
@@ -74,6 +79,9 @@ def planes(observations: Observations, out: Planes | None = None) -> Planes:
     if out is None:
         out = np.empty((count, 9, 9, NUM_PLANES), dtype=np.float32).transpose(0, 3, 1, 2)
     squares = out.transpose(0, 2, 3, 1)
+    if not squares.flags.c_contiguous:
+        out[:] = planes(observations)
+        return out
     board = observations[:, :SQUARES].reshape(count, 9, 9)
     np.take(_SHOWN, board, axis=0, out=squares, mode="clip")  # other modes write it twice
     scalars = np.empty((count, 18), dtype=np.float32)
@@ -82,5 +90,5 @@ def planes(observations: Observations, out: Planes | None = None) -> Planes:
     scalars[:, 15] = np.minimum(move_counts(observations) / MOVE_COUNT_SCALE, 1)
     scalars[:, 16] = observations[:, REPETITIONS] / 3
     scalars[:, 17] = observations[:, IN_CHECK]
-    squares[..., 28:] = scalars[:, None, None]
+    squares.view(_SQUARE)[..., 0]["scalars"] = scalars.view(_SCALARS)[:, :, None]
     return out

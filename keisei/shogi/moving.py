@@ -14,6 +14,9 @@ from keisei.shogi.actions import (
     IntArray,
 )
 
+# The byte that a moved piece comes from: its square, or how many there are in the hand.
+_IS_DROP = DROP_PIECE > 0
+_SOURCE = np.where(_IS_DROP, 80 + DROP_PIECE, FROM_SQUARE)
 # A piece's code after the board is turned: own becomes the opponent's and the other way round.
 _TURNED = np.zeros(32, dtype=np.uint8)
 _TURNED[1:15], _TURNED[17:31] = np.arange(17, 31), np.arange(1, 15)
@@ -38,17 +41,15 @@ def move_pieces(observations: features.Observations, actions: IntArray) -> None:
     True
     """
     seen, rows = observations, np.arange(len(observations))
-    frm, to, dropped = FROM_SQUARE[actions], TO_SQUARE[actions], DROP_PIECE[actions]
-    # A drop's from-square (81) is the hand byte of pawns: what it reads is not used.
-    piece = np.where(dropped > 0, dropped, seen[rows, frm] + 8 * PROMOTE[actions])
-    hand = np.where(dropped > 0, 80 + dropped, features.SIDE)
+    source, to, is_drop = _SOURCE[actions], TO_SQUARE[actions], _IS_DROP[actions]
+    held = seen[rows, source]
+    piece = np.where(is_drop, DROP_PIECE[actions], held + 8 * PROMOTE[actions])
     captured = _HAND_OF_CAPTURED[seen[rows, to]]
     side = 1 - seen[:, features.SIDE]
-    seen[rows, hand] -= 1
     seen[rows, captured] += 1
-    seen[rows, np.where(dropped > 0, to, frm)] = 0
+    seen[rows, source] = np.where(is_drop, held - 1, 0)
     seen[rows, to] = piece
-    seen[:, :SQUARES] = _TURNED[seen[:, SQUARES - 1 :: -1]]
+    seen[:, :SQUARES] = _TURNED.take(seen[:, SQUARES - 1 :: -1])
     own = seen[:, features.OWN_HAND].copy()
     seen[:, features.OWN_HAND] = seen[:, features.OTHER_HAND]
     seen[:, features.OTHER_HAND] = own

@@ -80,7 +80,7 @@ def new_board(sfen: str) -> Board:
 
 
 _KING = 8
-_CAMP = np.arange(SQUARES) % 9 < 3  # the mover's far three ranks
+_CAMP = np.flatnonzero(np.arange(SQUARES) % 9 < 3)  # the mover's far three ranks
 _POINTS = np.zeros(32, dtype=np.int64)  # of the mover's own pieces, by code
 _POINTS[1:15] = [1, 1, 1, 1, 5, 5, 1, 0, 1, 1, 1, 1, 5, 5]
 _HAND_POINTS = np.array([1, 1, 1, 1, 5, 5, 1])
@@ -89,7 +89,7 @@ _ALL_POINTS = 54
 
 def declaration_points(observations: Observations) -> npt.NDArray[np.int64]:
     """Points of the mover: pieces in the far camp and in hand; rook and bishop 5, others 1."""
-    in_camp = _POINTS[observations[..., :SQUARES][..., _CAMP]].sum(-1)
+    in_camp = _POINTS[observations[..., _CAMP]].sum(-1)
     points: npt.NDArray[np.int64] = in_camp + observations[..., OWN_HAND] @ _HAND_POINTS
     return points
 
@@ -103,17 +103,17 @@ def can_declare(
     and the points reach 28 for Black or 27 for White. `white_bonus` are the points of the pieces
     that White gave as a handicap: they count as White's.
     """
-    camp = observations[:, :SQUARES][:, _CAMP]
-    able: npt.NDArray[np.bool_] = (camp == _KING).any(1)
-    # Kings rarely enter: count for the few games where one did.
-    rows = np.flatnonzero(able)
+    camp = observations[:, _CAMP]
+    able = np.zeros(len(observations), dtype=np.bool_)
+    # Kings rarely enter, and more rarely with ten others: count for the few games where one did.
+    rows = np.flatnonzero(camp == _KING) // camp.shape[1]
+    rows = rows[(camp[rows] - np.uint8(1) < 15).sum(1) > 10]
     if rows.size:
         few = observations[rows]
-        own = (camp[rows] > 0) & (camp[rows] < 16)
         white = few[:, SIDE] == 1
         bonus = np.broadcast_to(white_bonus, able.shape)[rows]
         points = declaration_points(few) + white * bonus
-        able[rows] = (own.sum(1) > 10) & (few[:, IN_CHECK] == 0) & (points >= 28 - white)
+        able[rows] = (few[:, IN_CHECK] == 0) & (points >= 28 - white)
     return able
 
 

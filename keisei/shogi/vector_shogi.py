@@ -156,7 +156,7 @@ class VectorShogi:
         if out is None:
             out = np.empty((self.num_games, NUM_ACTIONS), dtype=np.bool_)
         out[:] = False
-        out[np.repeat(self._rows, np.diff(self._offsets)), self._legal] = True
+        out[np.repeat(self._rows, self._counts), self._legal] = True
         return out
 
     def planes(self, out: features.Planes | None = None) -> features.Planes:
@@ -184,8 +184,7 @@ class VectorShogi:
 
     def random_actions(self) -> npt.NDArray[np.int64]:
         """A uniformly random legal action for each game, from the game's own generator."""
-        counts = np.diff(self._offsets)
-        picks = (self.streams.uniform() * counts).astype(np.int64)
+        picks = (self.streams.uniform() * self._counts).astype(np.int64)
         chosen: npt.NDArray[np.int64] = self._legal[self._offsets[:-1] + picks].astype(np.int64)
         return chosen
 
@@ -216,10 +215,9 @@ class VectorShogi:
                 f"step needs {self.num_games} integers, one per game; "
                 f"got {actions.dtype} of shape {actions.shape}"
             )
-        counts = np.diff(self._offsets)
-        hits = np.flatnonzero(self._legal == np.repeat(actions, counts))
-        if len(hits) != self.num_games:
-            found = np.searchsorted(self._offsets, hits, side="right") - 1
+        hits = self._legal == np.repeat(actions, self._counts)
+        if np.count_nonzero(hits) != self.num_games:
+            found = np.searchsorted(self._offsets, np.flatnonzero(hits), side="right") - 1
             game = int(np.setdiff1d(self._rows, found)[0])
             raise IllegalActionError(
                 f"action {actions[game]} is not legal in game {game} ({self.game(game).sfen()})"
@@ -231,7 +229,7 @@ class VectorShogi:
         Every board is visited once, and all is asked of it while it is in the cache.
         """
         seen = self.observations
-        seen[:, [features.REPETITIONS, features.IN_CHECK]] = 0
+        seen[:, features.REPETITIONS : features.IN_CHECK + 1] = 0
         ending = self.move_counts >= self.move_limit
         ending |= can_declare(seen, self._start_bonus[self._starts])
         visits = zip(self._boards, bits, ending.tolist(), strict=True)
@@ -283,11 +281,13 @@ class VectorShogi:
                 counts.append(len(legal))
                 yield legal
 
-        bits = np.fromiter(map(_BITS, chain.from_iterable(counted())), dtype=np.int32)
+        # With NumPy's own kind of index, `take` is twice as fast as with any other.
+        bits = np.fromiter(map(_BITS, chain.from_iterable(counted())), dtype=np.intp)
+        self._counts = np.array(counts)
         self._offsets = np.zeros(self.num_games + 1, dtype=np.int64)
-        np.cumsum(counts, out=self._offsets[1:])
-        bits += np.repeat(self.observations[:, features.SIDE].astype(np.int32) << 16, counts)
-        self._legal = ACTION_OF_MOVE.reshape(-1)[bits]
+        np.cumsum(self._counts, out=self._offsets[1:])
+        bits += np.repeat(self.observations[:, features.SIDE].astype(np.intp) << 16, self._counts)
+        self._legal = ACTION_OF_MOVE.take(bits)
 
     # -- stop and go on ----------------------------------------------------------------------
 

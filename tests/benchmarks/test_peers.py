@@ -91,6 +91,16 @@ def test_all_logits_are_the_scores_of_keiseis_own_head():
     assert torch.equal(values, own_values)
 
 
+def test_in_bfloat16_peers_get_nearly_the_same_logits_and_values_in_float32(monkeypatch):
+    network, planes = common.AllLogits(), torch.rand(2, *common.PLANES.shape)
+    with torch.inference_mode():
+        exact = network(planes)
+        monkeypatch.setattr(common, "PRECISION", "bfloat16")
+        rounded = network(planes)
+    assert not torch.equal(rounded[0], exact[0])
+    torch.testing.assert_close(rounded, exact, atol=0.02, rtol=0.05)
+
+
 def test_a_contender_that_fails_is_reported_and_the_others_go_on(tmp_path):
     good = run.Contender("Keisei", "keisei_env.py", seconds=0.1)
     bad = run.Contender("a peer that is not there", "keisei_env.py", "nowhere")

@@ -94,10 +94,12 @@ def test_planes_go_into_the_callers_buffer_and_equal_a_single_games():
     games = VectorShogi(6, seed=2)
     played(games, 120)
     buffer = np.full((6, 46, 9, 9), np.nan, dtype=np.float32)
-    assert games.planes(buffer) is buffer
-    for g in range(6):
-        assert np.array_equal(buffer[g], games.game(g).planes())
-    assert np.array_equal(planes(games.observations), buffer)
+    channels_last = np.full((6, 9, 9, 46), np.nan, dtype=np.float32).transpose(0, 3, 1, 2)
+    for out in (buffer, channels_last):
+        assert games.planes(out) is out
+        for g in range(6):
+            assert np.array_equal(out[g], games.game(g).planes())
+        assert np.array_equal(planes(games.observations), out)
 
 
 def test_planes_and_actions_of_the_turned_board_are_the_same_but_for_the_side():
