@@ -176,6 +176,11 @@ class ParallelWorldsConfig(Section):
         "one on just this machine, for the length of the run.",
     )
 
+    @property
+    def splits_world(self) -> bool:
+        """Are the copies stepped by workers?"""
+        return self.enabled and (self.backend == "ray" or (self.world_workers or 1) > 1)
+
     def workers_for(self, agents: int) -> int:
         """How many learner threads or processes; one core is left for collecting."""
         if self.num_workers is not None:
@@ -228,6 +233,15 @@ class WorldRunConfig(Section):
     keep_checkpoints: int = Field(3, ge=1, description="How many checkpoints to keep.")
     runs_dir: str = Field("runs", description="The folder with all runs.")
     wandb: WandbConfig = Field(default_factory=WandbConfig, description="Weights & Biases.")
+
+    @model_validator(mode="after")
+    def _workers_step_all_agents_at_once(self) -> WorldRunConfig:
+        if self.turn_order == "sequential" and self.parallel.splits_world:
+            raise ValueError(
+                "parallel.world_workers: with turn_order=sequential, a world is stepped in one "
+                "process: choose simultaneous or random"
+            )
+        return self
 
     @model_validator(mode="after")
     def _agents_can_be_made(self) -> WorldRunConfig:

@@ -24,7 +24,10 @@ class ProcessWorker:
 
     def __init__(self, task: Task, name: str) -> None:
         self.name = name
-        self.process, self._connection = start_process("keisei.worlds.shard", {}, START_TIMEOUT)
+        try:
+            self.process, self._connection = start_process("keisei.worlds.shard", {}, START_TIMEOUT)
+        except OSError as error:  # no memory, no descriptor, no process to be had
+            raise WorkerLost(f"{name} could not be started: {error}") from error
         self._limit = START_TIMEOUT + TURN_TIMEOUT  # until it has answered once
         self._send(task)
 

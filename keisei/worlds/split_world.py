@@ -51,7 +51,12 @@ class SplitWorld:
         self._open = ExitStack()
         shards = np.array_split(np.arange(self.copies), self._count_workers())
         self._shards = [slice(int(part[0]), int(part[-1]) + 1) for part in shards]
-        self.workers = [self._start(number) for number in range(len(shards))]
+        self.workers: list[Worker] = []
+        try:
+            self.workers += (self._start(number) for number in range(len(shards)))
+        except BaseException:
+            self.close()
+            raise
 
     # -- what an environment asks --------------------------------------------------------------
 
@@ -91,11 +96,11 @@ class SplitWorld:
 
     def let_act(self, agent: int, actions: Ints) -> Floats:
         """Refused: it would take a message for each agent."""
-        raise KeiseiError(_NOT_IN_TURN)
+        raise KeiseiError(f"{self.name}: step all agents of a world with workers together")
 
     def end_turn(self) -> tuple[Floats, Bools, Bools]:
         """Refused, as `let_act` is."""
-        raise KeiseiError(_NOT_IN_TURN)
+        raise KeiseiError(f"{self.name}: step all agents of a world with workers together")
 
     def after_cut(self) -> list[Any]:
         """What each agent would have seen next where its episode was cut off by time."""
@@ -173,8 +178,8 @@ class SplitWorld:
         for _ in range(ATTEMPTS):
             log.warning("%s; another one takes its place", problem)
             self.workers[number].close()
-            worker = self.workers[number] = self._start(number)
             try:
+                worker = self.workers[number] = self._start(number)
                 for call, given in self._asked:
                     worker.ask(call, *given[number])
                     answer = worker.answer()
@@ -183,12 +188,6 @@ class SplitWorld:
             else:
                 return answer
         raise KeiseiError(f"{problem}, and so were {ATTEMPTS} that took its place")
-
-
-_NOT_IN_TURN = (
-    "parallel.world_workers: with turn_order=sequential, a world is stepped in one process: "
-    "choose simultaneous or random"
-)
 
 
 def _joined(answers: Sequence[Answer], name: str) -> Any:
@@ -211,10 +210,5 @@ def _of_copies(number: Any, copies: int) -> Any:
 
 def open_world(config: WorldRunConfig) -> AnyWorld:
     """The world of a run, split among workers if the settings ask for it."""
-    parallel = config.parallel
-    asked = parallel.backend == "ray" or (parallel.world_workers or 1) > 1
-    if not parallel.enabled or not asked or config.copies == 1:
-        return make_world(config)
-    if config.turn_order == "sequential":
-        raise KeiseiError(_NOT_IN_TURN)
-    return SplitWorld(config)
+    split = config.parallel.splits_world and config.copies > 1
+    return SplitWorld(config) if split else make_world(config)
