@@ -7,7 +7,7 @@ DEVELOPS := .venv/.developed
 INSTALL := pip install --quiet --disable-pip-version-check
 PEERS := sb3 rllib sample_factory pgx openspiel
 
-.PHONY: play train test test-quick coverage mutants docs lint format setup web constraints peers peers-benchmark clean
+.PHONY: play train test test-quick coverage mutants soak docs lint format setup web constraints peers peers-benchmark clean
 
 play: $(RUNS)
 	$(BIN)/keisei serve
@@ -45,6 +45,10 @@ mutants: $(DEVELOPS)
 # The site of docs/ in site/; what MkDocs would only warn of is an error.
 docs: $(DEVELOPS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+# Does the memory of a run with 100 agents stay flat for an hour?
+soak: $(DEVELOPS)
+	$(BIN)/python scripts/soak_worlds.py
 
 lint: $(DEVELOPS)
 	$(BIN)/ruff check .

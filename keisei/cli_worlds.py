@@ -9,6 +9,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from keisei import configs
 from keisei.cli_common import USUAL_RUNS, JsonFile, Ray, Runs, file_option, readable_errors
 
 worlds = typer.Typer(help="Worlds where many independent agents learn.")
@@ -53,7 +54,12 @@ def train(
         Optional[str], typer.Argument(help="The world; see `keisei worlds list`.")  # noqa: UP045
     ] = None,
     config: Annotated[
-        Optional[Path], typer.Option("--config", "-c", help="A YAML file with settings.")  # noqa: UP045
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--config",
+            "-c",
+            help=f"Settings: {', '.join(configs.WORLD_NAMES)}, or your own YAML file.",
+        ),
     ] = None,
     override: Overrides = None,
     name: Annotated[Optional[str], typer.Option(help="Name of the new run.")] = None,  # noqa: UP045
@@ -67,6 +73,7 @@ def train(
         Optional[Path],  # noqa: UP045
         typer.Option(help="Write a timeline of what each part does, for ui.perfetto.dev."),
     ] = None,
+    ray: Ray = None,
     trust: Trust = False,
     runs: Runs = None,
 ) -> None:
@@ -74,7 +81,8 @@ def train(
     from keisei.worlds.training import start_world_training
 
     debugging = ["parallel.enabled=false"] if debug else []
-    overrides = [*(override or []), *debugging, *_in_folder(runs)]
+    cluster = ["parallel.backend=ray", f"parallel.ray_address={ray}"] if ray else []
+    overrides = [*cluster, *(override or []), *debugging, *_in_folder(runs)]
     with readable_errors():
         start_world_training(world, config, overrides, name, resume, trace, trust)
 

@@ -19,11 +19,13 @@ from keisei import configs
 from keisei.settings import (
     ConfigError,
     Section,
+    WandbConfig,
     apply_override,
     explain,
     read_settings,
     set_value,
     setting_names,
+    unknown_settings,
 )
 from keisei.shogi.rules import HANDICAPS, START_SFEN, new_board
 from keisei.training_config import Stretch, TrainingConfig
@@ -180,14 +182,6 @@ class LoggingConfig(Section):
     )
 
 
-class WandbConfig(Section):
-    """Weights & Biases (extra `wandb`)."""
-
-    enabled: bool = Field(False, description="Also log there; a failure there never stops a run.")
-    project: str = Field("keisei", description="Name of the project.")
-    mode: Literal["online", "offline"] = Field("offline", description="offline just writes files.")
-
-
 class DisplayConfig(Section):
     """The terminal."""
 
@@ -289,14 +283,9 @@ def load_config(file: Path | str | None = None, overrides: Iterable[str] = ()) -
 
 def _find(name: Path | str) -> Path:
     """The file of settings that come with Keisei, by their name; a user's own file as it is."""
-    file = Path(name)
-    if str(name) in configs.NAMES:
-        return configs.FOLDER / f"{name}.yaml"
-    if file.name == str(name) and not file.suffix and not file.exists():
-        names = ", ".join(configs.NAMES)
-        raise ConfigError(
-            f"unknown settings {str(name)!r}: choose one of {names}, or name a YAML file"
-        )
+    file = configs.find(name, configs.NAMES, configs.FOLDER)
+    if file is None:
+        raise unknown_settings(name, configs.NAMES)
     return file
 
 

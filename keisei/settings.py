@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from keisei.errors import KeiseiError
 from keisei.files import read_regular
@@ -40,6 +40,22 @@ class Section(BaseModel):
             return data
         # If both names are there, the later one counts: overrides come after the file.
         return {_RENAMED.get(name, name): value for name, value in data.items()}
+
+
+class WandbConfig(Section):
+    """Weights & Biases (extra `wandb`)."""
+
+    enabled: bool = Field(False, description="Also log there; a failure there never stops a run.")
+    project: str = Field("keisei", description="Name of the project.")
+    mode: Literal["online", "offline"] = Field("offline", description="offline just writes files.")
+
+
+def unknown_settings(name: Path | str, names: Sequence[str]) -> ConfigError:
+    """What to say of settings that nobody knows by this name."""
+    known = ", ".join(names)
+    return ConfigError(
+        f"unknown settings {str(name)!r}: choose one of {known}, or name a YAML file"
+    )
 
 
 def read_settings(file: Path | str | None, example: str) -> dict[str, Any]:

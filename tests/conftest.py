@@ -88,6 +88,8 @@ SLOW = (
     "tests/worlds/test_own_world.py",
     "tests/worlds/test_run.py",
     "tests/worlds/test_schelling.py",
+    "tests/worlds/test_split_world.py",
+    "tests/worlds/test_stress.py",
     "tests/worlds/test_sweep.py",
     "tests/worlds/test_tutorial.py",
 )

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keisei.evaluation.match import MatchResult
 from keisei.runs.metrics import MetricsStore
 from keisei.runs.tensorboard import TensorBoardWriter
+from keisei.runs.wandb_writer import WandbWriter
 from keisei.shogi import FinishedGame
 from keisei.shogi.records import GameRecord, write_record
 from keisei.training.parallel.statistics import worker_rows
 
 if TYPE_CHECKING:
     from keisei.training.trainer import Trainer
-
-log = logging.getLogger(__name__)
 
 
 class Callback:
@@ -135,23 +133,14 @@ class RecordMetrics(Callback):
 
 
 class Wandb(Callback):
-    """Logs to Weights & Biases. If it is missing or fails, one warning says so; the run goes on."""
+    """Logs to Weights & Biases."""
 
-    def __init__(self) -> None:
-        self._run: Any = None
+    _writer: WandbWriter | None = None
 
     def on_start(self, trainer: Trainer) -> None:
-        settings = trainer.config.wandb
-        with self._never_failing():
-            import wandb
-
-            self._run = wandb.init(
-                project=settings.project,
-                name=trainer.run.name,
-                mode=settings.mode,
-                dir=str(trainer.run.folder),
-                config=trainer.config.model_dump(mode="json"),
-            )
+        settings, config = trainer.config.wandb, trainer.config.model_dump(mode="json")
+        run = trainer.run
+        self._writer = WandbWriter(run.folder, run.name, settings.project, settings.mode, config)
 
     def on_update(self, trainer: Trainer, finished: Sequence[FinishedGame]) -> None:
         self._log(trainer, trainer.progress.metrics)
@@ -160,21 +149,9 @@ class Wandb(Callback):
         self._log(trainer, {f"wins against {r.second}": r.win_rate for r in results})
 
     def on_close(self, trainer: Trainer) -> None:
-        with self._never_failing():
-            if self._run:
-                self._run.finish()
+        if self._writer:
+            self._writer.close()
 
     def _log(self, trainer: Trainer, values: dict[str, float]) -> None:
-        with self._never_failing():
-            if self._run:
-                self._run.log(values, step=trainer.progress.steps)
-
-    @contextlib.contextmanager
-    def _never_failing(self) -> Iterator[None]:
-        try:
-            yield
-        except ImportError:
-            log.warning("wandb is enabled but not installed: pip install wandb")
-        except Exception as error:
-            log.warning("Weights & Biases failed and is off from now on: %s", error)
-            self._run = None
+        if self._writer:
+            self._writer.log(trainer.progress.steps, values)

@@ -73,9 +73,20 @@ class Agent:
             )
         return actions
 
-    def act(self, world: AnyWorld, action: Ints) -> None:
-        """Do it; the world keeps the rewards until the turn is over."""
-        world.let_act(self.index, action)
+    def act(self, world: AnyWorld, action: Ints) -> npt.NDArray[np.float32]:
+        """Do it; returns what it got by that at once, in each copy."""
+        return world.let_act(self.index, action)
+
+    def can_act(self, world: AnyWorld) -> npt.NDArray[np.bool_]:
+        """Where it is there and not timed out [copies]."""
+        away = world.timed_out()
+        able = np.ones(world.copies, np.bool_) if away is None else ~away[self.index]
+        return able if world.present is None else able & world.present[self.index]
+
+    def is_done(self, world: AnyWorld) -> npt.NDArray[np.bool_]:
+        """Where its episode is over: it has left, or nobody is there any more [copies]."""
+        gone = world.over.copy()
+        return gone if world.present is None else gone | ~world.present[self.index]
 
     def add_memory(self, state: Any, action: Any, reward: Any, done: Any, truncated: Any) -> None:
         """Remember a turn, in its own memory."""

@@ -12,14 +12,17 @@ from typing import Annotated, Any, Literal, Optional
 
 from pydantic import Field, ValidationError, model_validator
 
+from keisei import configs
 from keisei.processes.machine import cores
 from keisei.settings import (
     ConfigError,
     Section,
+    WandbConfig,
     apply_override,
     explain,
     read_settings,
     setting_names,
+    unknown_settings,
 )
 from keisei.worlds.social import SocialSettings
 
@@ -154,6 +157,30 @@ class ParallelWorldsConfig(Section):
         120.0, gt=0, description="Seconds after which a training that has not finished is given up."
     )
 
+    world_workers: Optional[int] = Field(  # noqa: UP045
+        None,
+        ge=1,
+        le=256,
+        description="Workers that step the copies of the world, each its share; by default this "
+        "process alone, or on Ray one for each CPU. The numbers are the same with any of them. It "
+        "pays where a turn takes long, as in many worlds of PettingZoo.",
+    )
+    backend: Literal["process", "ray"] = Field(
+        "process",
+        description="What these workers are: processes on this machine, or actors on a Ray "
+        "cluster.",
+    )
+    ray_address: str = Field(
+        "auto",
+        description="The cluster's head as HOST:PORT. auto: the cluster of `ray start`, or else "
+        "one on just this machine, for the length of the run.",
+    )
+
+    @property
+    def splits_world(self) -> bool:
+        """Are the copies stepped by workers?"""
+        return self.enabled and (self.backend == "ray" or (self.world_workers or 1) > 1)
+
     def workers_for(self, agents: int) -> int:
         """How many learner threads or processes; one core is left for collecting."""
         if self.num_workers is not None:
@@ -205,6 +232,16 @@ class WorldRunConfig(Section):
     checkpoint_interval: int = Field(50, ge=1, description="Epochs between checkpoints.")
     keep_checkpoints: int = Field(3, ge=1, description="How many checkpoints to keep.")
     runs_dir: str = Field("runs", description="The folder with all runs.")
+    wandb: WandbConfig = Field(default_factory=WandbConfig, description="Weights & Biases.")
+
+    @model_validator(mode="after")
+    def _workers_step_all_agents_at_once(self) -> WorldRunConfig:
+        if self.turn_order == "sequential" and self.parallel.splits_world:
+            raise ValueError(
+                "parallel.world_workers: with turn_order=sequential, a world is stepped in one "
+                "process: choose simultaneous or random"
+            )
+        return self
 
     @model_validator(mode="after")
     def _agents_can_be_made(self) -> WorldRunConfig:
@@ -242,10 +279,13 @@ class WorldRunConfig(Section):
 
 
 def load_world_config(
-    world: str | None = None, file: Path | None = None, overrides: Iterable[str] = ()
+    world: str | None = None, file: Path | str | None = None, overrides: Iterable[str] = ()
 ) -> WorldRunConfig:
-    """Settings from a YAML file (or the defaults), changed by `section.field=value` overrides."""
-    data = read_settings(file, "copies: 128")
+    """Settings by name or from a YAML file (or the defaults), changed by `field=value`."""
+    path = file and configs.find(file, configs.WORLD_NAMES, configs.WORLD_FOLDER)
+    if file and not path:
+        raise unknown_settings(file, configs.WORLD_NAMES)
+    data = read_settings(path, "copies: 128")
     if world is not None:
         data["world"] = world
     for override in overrides:

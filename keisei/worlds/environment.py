@@ -21,7 +21,6 @@ from keisei.worlds.models import Ints, Learner, check_model
 from keisei.worlds.registry import AnyWorld
 from keisei.worlds.social import SocialRewards
 from keisei.worlds.stack import assign, clone
-from keisei.worlds.world import World
 
 Self = TypeVar("Self", bound="Environment")
 
@@ -132,8 +131,7 @@ class Environment:
                 self.world.moves[agent.index][:] = agent.moves
         present = self.world.present  # before they act
         if self.config.turn_order == "random":
-            assert isinstance(self.world, World)  # others are refused
-            answer = self.world.step(np.stack(actions), self.world.draw_order())
+            answer = self.world.step_in_random_order(np.stack(actions))
         else:
             answer = self.world.step(np.stack(actions))
         if present is not None:

@@ -35,19 +35,27 @@ class IQN(DoubleDQN):
         self.layout["be"] = (1, self.network.width, 0.0)
 
     def say(self, weights: State, features: torch.Tensor) -> torch.Tensor:
-        return self.quantiles(weights, features, _TAUS).mean(dim=2)
+        # The last layer is linear: the mean of what it says is what it says of the mean.
+        told = self._told(weights, _TAUS, features.shape[0]).mean(dim=2)
+        return self.network.last(weights, features * told)
 
     def quantiles(
         self, weights: State, features: torch.Tensor, taus: torch.Tensor, prefix: str = ""
     ) -> torch.Tensor:
         """Quantiles [agents, batch, taus, actions]; taus [agents, batch, taus] or [1, 1, taus]."""
-        agents, batch, width = features.shape
+        agents, batch, _ = features.shape
+        mixed = features[:, :, None] * self._told(weights, taus, agents, prefix)
+        said = self.network.last(weights, mixed.flatten(1, 2), prefix)
+        return said.view(agents, batch, -1, self.num_actions)
+
+    def _told(
+        self, weights: State, taus: torch.Tensor, agents: int, prefix: str = ""
+    ) -> torch.Tensor:
+        """What the features are multiplied by for each tau [agents, batch or 1, taus, width]."""
         waves = torch.cos(math.pi * torch.arange(COSINES) * taus[..., None])
         waves = waves.expand(agents, -1, -1, -1)
         told = torch.relu(dense(weights, "e", waves.flatten(1, 2), prefix))
-        mixed = features[:, :, None] * told.view(agents, *waves.shape[1:3], width)
-        said = self.network.last(weights, mixed.flatten(1, 2), prefix)
-        return said.view(agents, batch, -1, self.num_actions)
+        return told.view(agents, *waves.shape[1:3], self.network.width)
 
     def draw(
         self,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import torch
-from torch.nn.functional import pad
+from torch.nn.functional import conv2d
 
 from keisei.errors import KeiseiError
 from keisei.worlds.config import LearnerSettings
@@ -116,13 +116,12 @@ class PictureNetwork(Network):
     def features(
         self, weights: State, inputs: torch.Tensor, carried: torch.Tensor, prefix: str = ""
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        agents, batch = inputs.shape[:2]
         x = self._picture(inputs)
-        for layer, (size, stride, padding) in enumerate(self._filters):
-            x = _patches(pad(x, (0, 0, padding, padding, padding, padding)), size, stride)
-            places = x.shape[2:4]
-            x = torch.relu(dense(weights, f"f{layer}", x.flatten(1, 3), prefix))
-            x = x.view(agents, batch, *places, -1)
+        for layer, form in enumerate(self._filters):
+            filters, biases = weights[f"{prefix}wf{layer}"], weights[f"{prefix}bf{layer}"]
+            # One agent after another: the same numbers in a stack and alone, and no slower.
+            each = zip(x, filters, biases, strict=True)
+            x = torch.stack([_filtered(*one, form) for one in each])
         return super().features(weights, x.flatten(2), carried, prefix)
 
     def _picture(self, inputs: torch.Tensor) -> torch.Tensor:
@@ -146,17 +145,17 @@ def _filter_for(side: int) -> tuple[int, int, int]:
     return (4, 2, 0) if side > 16 else (3, 1, 1)
 
 
-def _patches(x: torch.Tensor, size: int, stride: int) -> torch.Tensor:
-    """What a filter sees at each place [agents, batch, high, wide, size * size * planes]."""
-    high, wide = ((side - size) // stride + 1 for side in x.shape[2:4])
-    return torch.cat(
-        [
-            x[:, :, row : row + stride * high : stride, column : column + stride * wide : stride]
-            for row in range(size)
-            for column in range(size)
-        ],
-        dim=-1,
-    )
+def _filtered(
+    x: torch.Tensor, filters: torch.Tensor, biases: torch.Tensor, form: tuple[int, int, int]
+) -> torch.Tensor:
+    """What one agent's filters make of its pictures [batch, high, wide, planes].
+
+    `filters` are [size * size * planes, filters], as if they were a plain layer at each place.
+    """
+    size, stride, padding = form
+    kernel = filters.view(size, size, x.shape[-1], -1).permute(3, 2, 0, 1)
+    made = conv2d(x.permute(0, 3, 1, 2), kernel, biases[0], stride, padding)
+    return torch.relu(made).permute(0, 2, 3, 1)
 
 
 class MemoryNetwork(Network):

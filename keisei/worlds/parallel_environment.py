@@ -22,7 +22,8 @@ from keisei.worlds.learner_process import ProcessLearning
 from keisei.worlds.learning import HereLearning, ThreadLearning, TrainingFailed, merged, whole
 from keisei.worlds.memory import Arrays
 from keisei.worlds.models import Ints, Learner
-from keisei.worlds.registry import AnyWorld, make_world
+from keisei.worlds.registry import AnyWorld
+from keisei.worlds.split_world import open_world
 from keisei.worlds.stack import State, join, rows, spread
 
 log = logging.getLogger(__name__)
@@ -283,6 +284,6 @@ def build(
     config: WorldRunConfig, trace: Trace | None = None, world: AnyWorld | None = None
 ) -> Environment:
     """The world (if none is given) and agents of these settings, in the way that they ask for."""
-    world = world or make_world(config)
+    world = world or open_world(config)
     kind = ParallelEnvironment if config.parallel.enabled else Environment
     return kind(world, make_agents(config, world), config, trace)

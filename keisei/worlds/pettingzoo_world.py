@@ -99,7 +99,7 @@ class PettingZooWorld:
         """What each agent would have seen next where its episode was cut off by time."""
         return self.pov()
 
-    def let_act(self, agent: int, actions: Ints) -> None:
+    def let_act(self, agent: int, actions: Ints) -> Floats:
         """Refused: here all act at the same time."""
         raise KeiseiError(
             f"{self.name}: in a PettingZoo world all agents act at once: "
@@ -136,6 +136,10 @@ class PettingZooWorld:
             truncated |= before & ~dones
             self._say_cut()
         return rewards, dones, truncated
+
+    def step_in_random_order(self, actions: Ints) -> tuple[Floats, Bools, Bools]:
+        """Refused, as `let_act` is."""
+        raise KeiseiError(f"{self.name}: all agents of a PettingZoo world act at once")
 
     def metrics(self) -> dict[str, Any]:
         """Nothing but what every world has."""

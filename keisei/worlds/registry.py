@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeAlias
+
 from keisei.errors import KeiseiError
 from keisei.settings import ConfigError, Section
 from keisei.worlds.cleanup import Cleanup
@@ -16,7 +18,10 @@ from keisei.worlds.tag import Tag
 from keisei.worlds.treasure_hunt import TreasureHunt
 from keisei.worlds.world import World, read_world_settings
 
-AnyWorld = World | PettingZooWorld
+if TYPE_CHECKING:
+    from keisei.worlds.split_world import SplitWorld  # which needs this module
+
+AnyWorld: TypeAlias = "World | PettingZooWorld | SplitWorld"
 
 _EXAMPLES: tuple[type[World], ...] = (
     TreasureHunt,
@@ -48,8 +53,8 @@ def default_settings(name: str) -> Section:
     return read_world_settings(kind, name, {})
 
 
-def make_world(config: WorldRunConfig) -> AnyWorld:
-    """The world of a run.
+def make_world(config: WorldRunConfig) -> World | PettingZooWorld:
+    """The world of a run, in this process.
 
     >>> make_world(WorldRunConfig(world="treasure_hunt", copies=3)).copies
     3

@@ -31,6 +31,7 @@ from keisei.runs.run import Run, is_training
 from keisei.runs.stopping import Stopper
 from keisei.runs.tensorboard import TensorBoardWriter
 from keisei.runs.trace import Trace, check_trace_file
+from keisei.runs.wandb_writer import WandbWriter
 from keisei.settings import to_yaml
 from keisei.worlds.config import KINDS, WorldRunConfig, load_world_config
 from keisei.worlds.curves import draw_returns
@@ -42,6 +43,8 @@ from keisei.worlds.registry import WORLDS
 log = logging.getLogger(__name__)
 
 BASELINE_EPOCHS = 2
+
+Writer = TensorBoardWriter | WandbWriter
 
 
 class WorldTraining:
@@ -91,7 +94,7 @@ class WorldTraining:
             metrics.truncate_after(self.steps)  # of a lost epoch; it would stand there twice
             metrics.log_event("info", f"started at epoch {environment.epoch}")
             metrics.set_meta("total_timesteps", str(self.total_steps))
-            tensorboard = TensorBoardWriter(self.run.tensorboard_dir, self.steps or None)
+            writers = self._open_writers()
             try:
                 if self.random_return is None:
                     self.random_return = measure_random(self.config)
@@ -99,28 +102,39 @@ class WorldTraining:
                 display.start()
                 # An epoch takes a second or so: a stop waits for its end, and nothing is lost.
                 while environment.epoch < self.config.epochs and stopper.requested is None:
-                    self._epoch(metrics, tensorboard, display)
+                    self._epoch(metrics, writers, display)
                 finished = environment.epoch >= self.config.epochs
                 if finished:
                     environment.finish()
                 self._save(metrics)
             finally:
                 display.stop()
-                tensorboard.close()
+                for writer in writers:
+                    writer.close()
                 environment.close()
                 self.trace.close()
         draw_returns(self.run.metrics_path, self.run.learning_curve_path, self.run.name)
         display.farewell(finished)
         return finished
 
-    def _epoch(self, metrics: MetricsStore, tensorboard: TensorBoardWriter, display: Lines) -> None:
+    def _open_writers(self) -> list[Writer]:
+        """What gets a copy of the metrics."""
+        writers: list[Writer] = [TensorBoardWriter(self.run.tensorboard_dir, self.steps or None)]
+        wandb, run = self.config.wandb, self.run
+        if wandb.enabled:
+            settings = self.config.model_dump(mode="json")
+            writers.append(WandbWriter(run.folder, run.name, wandb.project, wandb.mode, settings))
+        return writers
+
+    def _epoch(self, metrics: MetricsStore, writers: Sequence[Writer], display: Lines) -> None:
         start = time.perf_counter()
         result = self.environment.run_epoch()
         self.steps += self._steps_per_epoch
         self.turns_per_s = self._steps_per_epoch / (time.perf_counter() - start)
         numbers = self._numbers(result)
         metrics.log(self.steps, numbers)
-        tensorboard.log(self.steps, numbers)
+        for writer in writers:
+            writer.log(self.steps, numbers)
         display.update(result)
         if self.environment.epoch % self.config.checkpoint_interval == 0:
             self._save(metrics)
@@ -163,7 +177,9 @@ def memory_in_use() -> float:
 
 def measure_random(config: WorldRunConfig) -> list[float]:
     """What agents that act at random get in an episode, each: the line to beat."""
-    settings = config.model_dump() | {"agents": ["random"], "copies": min(config.copies, 64)}
+    alone = config.parallel.model_dump() | {"world_workers": 1, "backend": "process"}
+    fewer = {"agents": ["random"], "copies": min(config.copies, 64), "parallel": alone}
+    settings = config.model_dump() | fewer
     with build(WorldRunConfig.model_validate(settings)) as environment:
         results = environment.run_experiment(BASELINE_EPOCHS)
     returns = np.mean([result.returns for result in results], axis=0)
@@ -193,9 +209,9 @@ def start_world_training(
     """
     check_trace_file(trace_file)
     if resume is None:
-        if world is None:
-            raise KeiseiError("name a world: see `keisei worlds list`")
         config = load_world_config(world, config_file, overrides)
+        if "world" not in config.model_fields_set:
+            raise KeiseiError("name a world: see `keisei worlds list`")
         try_settings(config)
         run = Run.create(Path(config.runs_dir), name, to_yaml(config))
         return WorldTraining(config, run, trace_file).train()

@@ -20,6 +20,7 @@ from keisei.worlds.environment import Environment
 from keisei.worlds.film import check_film, write_film
 from keisei.worlds.models import HumanModel, RandomModel
 from keisei.worlds.parallel_environment import build
+from keisei.worlds.pettingzoo_world import PettingZooWorld
 from keisei.worlds.registry import AnyWorld, is_pettingzoo, make_world
 from keisei.worlds.training import load_run_config
 from keisei.worlds.world import World
@@ -169,7 +170,10 @@ def _show(environment: Environment, world: World, console: Console, pause: float
 def _picture(world: AnyWorld) -> Image:
     from PIL import Image
 
-    return frame(world) if isinstance(world, World) else Image.fromarray(world.render())
+    if isinstance(world, World):
+        return frame(world)
+    assert isinstance(world, PettingZooWorld)  # one copy is never split
+    return Image.fromarray(world.render())
 
 
 def _play(environment: Environment) -> None:

@@ -156,14 +156,23 @@ class World(Grid):
             self._arrange(order.argsort(axis=0))
         return self.end_turn()
 
-    def let_act(self, agent: int, actions: Ints) -> None:
-        """Let one agent act, in the copies in which it can; it turns before anything else."""
+    def step_in_random_order(self, actions: Ints) -> tuple[Floats, Bools, Bools]:
+        """The same, in an order that is drawn for each copy."""
+        return self.step(actions, self.draw_order())
+
+    def let_act(self, agent: int, actions: Ints) -> Floats:
+        """Let one agent act, in the copies in which it can; returns what it got by that at once.
+
+        It turns before anything else.
+        """
+        before = self.rewards[agent].copy()
         if self.times_out:
             actions = np.where(self.out[agent] > 0, self.actions.index("stay"), actions)
         if self.settings.facing:
             self.facing[agent] = (self.facing[agent] + self._turn_of[actions]) % WAYS
             self.show(agent)
         self.act(agent, actions)
+        return self.rewards[agent] - before
 
     @property
     def can_act(self) -> Bools:

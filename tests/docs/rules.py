@@ -71,6 +71,10 @@ RULES = [
         why_not=f"{CLUSTER}work.py::test_a_sweep_on_the_cluster_trains_every_combination"
         "_and_goes_on_where_it_was",
     ),
+    Rule(
+        r"^keisei worlds train .*--ray",
+        why_not=f"{CLUSTER}split_world.py::test_a_world_on_a_cluster_has_the_numbers_of_one_process",
+    ),
     # The stretches of one run: each goes on where the one before has ended.
     Rule(r"--resume .*learning_rate", overrides(["training.total_timesteps=2048"])),
     Rule(r"--resume .*opponent_shares", overrides(["training.total_timesteps=1024"])),

@@ -24,6 +24,10 @@ RUNS = {
     "scripts/mutants.py": (["27 points"], "1 of 1 faults noticed (100%)"),
     "scripts/profile_training.py": (["--mode=parallel", "--workers=2", *SMALL], "collect"),
     "scripts/rate_again.py": (["random", "--times=2", "--width=2000"], "of 1 differences are less"),
+    "scripts/soak_worlds.py": (
+        ["--minutes=0", "--agents=4", "--copies=2", "--most=1000"],
+        "last quarter",
+    ),
     "examples/analyse_position.py": ([], "black wins with "),
     "examples/gymnasium_agent.py": ([], "reward -1"),
     "examples/onnx_network.py": ([], "moves: "),

@@ -140,6 +140,12 @@ def test_a_run_leaves_curves_a_trace_and_can_be_watched(keisei, tmp_path):
     assert (tmp_path / "a.gif").read_bytes()[:3] == b"GIF"
 
 
+def test_a_run_logs_to_wandb_offline_and_can_have_its_copies_in_two_processes(keisei, tmp_path):
+    more = options("epochs=1", "wandb.enabled=true", "parallel.world_workers=2")
+    assert keisei("train", "tag", "--name", "a", *more).exit_code == 0
+    assert len(list((tmp_path / "runs/a/wandb").glob("offline-run-*/*.wandb"))) == 1
+
+
 def test_a_film_is_refused_before_the_episode_is_played(keisei, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
     for name, said in (
