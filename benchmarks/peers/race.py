@@ -44,7 +44,7 @@ CONTENDERS = {
     "Stable-Baselines3 over `VectorShogi`": ("sb3", ["sb3_ppo.py"]),
     "Stable-Baselines3, all steps one player's": ("sb3", ["sb3_ppo.py", *ONE_PLAYER]),
     "RLlib PPO": ("rllib", ["rllib_ppo.py"]),
-    "Sample Factory": ("sample_factory", ["sample_factory_ppo.py"]),
+    "Sample Factory APPO": ("sample_factory", ["sample_factory_ppo.py"]),
     "Sample Factory, all steps one player's": (
         "sample_factory",
         ["sample_factory_ppo.py", *ONE_PLAYER],
