@@ -198,7 +198,7 @@ def race(folder: str, discount: float) -> None:
 
     It learns while it plays, so it cannot wait for a match as the others do.
     """
-    every = {"save_every_sec": int(common.SHOW_EVERY), "keep_checkpoints": 10_000}
+    every = {"save_every_sec": int(4 * common.SHOW_EVERY), "keep_checkpoints": 10_000}
     _, runner = make_runner(
         configured(folder, gamma=discount, train_for_seconds=int(RACE_SECONDS), **every)
     )
