@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import random
 import tempfile
-from itertools import combinations
+from itertools import combinations, compress
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +32,14 @@ from keisei.shogi import ShogiGame
 from keisei.shogi.actions import Side
 from keisei.trained import load_trained
 from keisei.web.networks import Network, Networks, observe
-from keisei.web.play import OPENING, OPENING_TEMPERATURE, SEARCH, Table, nearly_best
+from keisei.web.play import (
+    OPENING,
+    OPENING_TEMPERATURE,
+    SEARCH,
+    Table,
+    nearly_best,
+    opening_thinker,
+)
 from keisei.web.runs import RunsFolder
 from keisei.web.schema import NewGame
 
@@ -70,29 +77,38 @@ class LevelPlayer:
     def __init__(self, level: Level, draws: bool) -> None:
         self.name = f"{level.name}, drawing" if draws else level.name
         self._draws, self._random = draws, random.Random(1)
-        trained = load_trained(NETWORKS[level.network])
-        self._thinker = Thinker(trained.policy, SEARCH, curve=trained.curve)
+        self._network = Network(load_trained(NETWORKS[level.network]))
+        policy = self._network.policy
+        self._thinker = Thinker(policy, SEARCH, curve=self._network.curve)
         self._nodes = level.nodes
         freely = max(level.temperature, OPENING_TEMPERATURE)
         self._usual, self._freely = (
-            PolicyPlayer(trained.policy, "", seed, temperature)
+            PolicyPlayer(policy, "", seed, temperature)
             for seed, temperature in ((draws, level.temperature), (draws + 2, freely))
         )
 
     def choose(self, turns: Turns) -> npt.NDArray[np.int64]:
         """The moves of all games in which it is its turn."""
         histories = {game: turns.history_of(game) for game in turns.games}
-        opening = [self._draws and len(moves) < OPENING for _, moves in histories.values()]
+        early = [self._draws and len(moves) < OPENING for _, moves in histories.values()]
         if not self._nodes:
             both = self._usual.choose(turns), self._freely.choose(turns)
-            return np.where(opening, both[1], both[0])
+            return np.where(early, both[1], both[0])
         boards = {game: ShogiGame.from_moves(*past) for game, past in histories.items()}
-        reports = self._thinker.think_together(boards, Limit(self._nodes))
-        moves = [
-            self._random.choice(nearly_best(self._thinker, report, game)) if early else report.move
-            for game, report, early in zip(boards, reports, opening, strict=True)
-        ]
-        return np.array([turns.place(row, move) for row, move in enumerate(moves)])
+        moves = self._drawn({game: boards[game] for game in compress(boards, early)})
+        rest = {game: board for game, board in boards.items() if game not in moves}
+        reports = self._thinker.think_together(rest, Limit(self._nodes))
+        moves |= {game: report.move for game, report in zip(rest, reports, strict=True)}
+        return np.array([turns.place(row, moves[game]) for row, game in enumerate(boards)])
+
+    def _drawn(self, boards: dict[int, ShogiGame]) -> dict[int, str]:
+        """Moves of the opening."""
+        thinker = opening_thinker(self._network, self._random.getrandbits(32))
+        reports = thinker.think_together(boards, Limit(self._nodes))
+        return {
+            game: self._random.choice(nearly_best(thinker, report, game))
+            for game, report in zip(boards, reports, strict=True)
+        }
 
 
 def cost(level: Level, pairs: int) -> None:

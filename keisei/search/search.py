@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from keisei.curve import Curve
 from keisei.search.limit import Limit
@@ -36,6 +37,7 @@ class SearchSettings:
     leaves: int = 16  # per tree and batch
     noise: float = 0.0  # share of random noise in the root's priors (0.25 to vary self-play)
     noise_alpha: float = 0.15
+    root_temperature: float = 1.0  # above 1, a position is looked at more widely (for analysis)
     seed: int = 0
 
 
@@ -115,9 +117,13 @@ class Search:
 
     def expand(self, trees: Sequence[Tree]) -> None:
         """Have the network evaluate the roots that it has not seen yet."""
-        self.evaluate(
-            [leaf for tree in trees if not tree.root.expanded for leaf in tree.gather(1, 0)]
-        )
+        new = [tree for tree in trees if not tree.root.expanded]
+        self.evaluate([leaf for tree in new for leaf in tree.gather(1, 0)])
+        if self.settings.root_temperature != 1:
+            for tree in new:
+                if tree.root.expanded:
+                    flat = tree.root.priors ** (1 / self.settings.root_temperature)
+                    _set_priors(tree.root, flat / flat.sum())
         if self.settings.noise:
             for tree in trees:
                 if tree.root.expanded:
@@ -126,11 +132,7 @@ class Search:
     def _add_noise(self, root: Node) -> None:
         share = self.settings.noise
         noise = self._rng.dirichlet(np.full(len(root.moves), self.settings.noise_alpha))
-        root.priors = ((1 - share) * root.priors + share * noise).astype(np.float32)
-        visits = np.zeros(len(root.moves), dtype=np.float32)
-        for index, child in root.children.items():
-            visits[index] = child.visits
-        root.u = root.priors / (1 + visits)
+        _set_priors(root, (1 - share) * root.priors + share * noise)
 
     def evaluate(self, leaves: list[Leaf]) -> None:
         """Have the network evaluate the leaves, and finish their visits with its values."""
@@ -187,6 +189,14 @@ class Search:
             line = [tree.usi(root, index), *_line(tree, child)]
             found.append(replace(first, move=line[0], score=_score(tree.side, child), line=line))
         return found
+
+
+def _set_priors(root: Node, priors: npt.NDArray[np.floating]) -> None:
+    root.priors = priors.astype(np.float32)
+    visits = np.zeros(len(root.moves), dtype=np.float32)
+    for index, child in root.children.items():
+        visits[index] = child.visits
+    root.u = root.priors / (1 + visits)
 
 
 def _line(tree: Tree, node: Node) -> list[str]:

@@ -24,6 +24,7 @@ class RankedMove:
     move: str  # USI
     probability: float
     score: Score | None = None
+    visits: int = 0
 
 
 class Thinker:
@@ -139,6 +140,6 @@ class Thinker:
             value = max(float(root.q[index]), -1.0)
             score = Score(tree.side, value).by(self._curve) if visits else None
             is_best = move == best.move
-            ranked = RankedMove(move, prior, best.score if is_best else score)
+            ranked = RankedMove(move, prior, best.score if is_best else score, visits)
             found.append(((is_best, visits, prior), ranked))
         return [ranked for _, ranked in sorted(found, key=lambda one: one[0], reverse=True)[:count]]

@@ -20,11 +20,12 @@ from starlette.staticfiles import StaticFiles
 from keisei import __version__
 from keisei.errors import KeiseiError
 from keisei.web import schema
+from keisei.web.analysis import Analyses
 from keisei.web.curves import series
 from keisei.web.events import Hub
 from keisei.web.games import RunGames
 from keisei.web.kept import KeptGames
-from keisei.web.kept_routes import kept_routes, review_routes
+from keisei.web.kept_routes import analysis_routes, kept_routes, review_routes
 from keisei.web.live import RunsWatch, RunWatch
 from keisei.web.networks import Networks
 from keisei.web.opponents import list_players
@@ -58,6 +59,9 @@ class Server:
         self.kept = KeptGames(runs_dir)
         self.table = Table(self.runs, self.networks, self.closing.is_set, self.kept)
         self.reviews = Reviews(self.kept, self.networks, self.closing.is_set)
+        self.analyses = Analyses(
+            self.kept, self.networks, self.reviews.threads, self.closing.is_set
+        )
         self.reading = Threads("reading", 16, waiting=400)
         self.thinking = Threads("thinking", 2, waiting=50)
         self.watching = Threads("watching", 2, waiting=100)
@@ -114,6 +118,7 @@ def create_app(runs_dir: Path, access: Access | None = None) -> FastAPI:
     app.include_router(_play_routes(server))
     app.include_router(kept_routes(server.kept, server.games, server.reading))
     app.include_router(review_routes(server.kept, server.reviews, server.reading, server.thinking))
+    app.include_router(analysis_routes(server.kept, server.analyses, server.reading))
     app.mount("/", StaticFiles(directory=STATIC, html=True, check_dir=False))
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)  # except streams
     app.add_middleware(Guard, access=server.access)

@@ -8,10 +8,12 @@ from fastapi import APIRouter, Query, Request, Response
 
 from keisei.shogi import ShogiGame
 from keisei.shogi.variations import GameTree, Variation
+from keisei.web.analysis import Analyses
 from keisei.web.games import RunGames
 from keisei.web.imports import read_text
 from keisei.web.kept import KeptGames, KeptRecord, record_file
 from keisei.web.kept_schema import (
+    AnalysisUpdate,
     CommentRequest,
     Judgement,
     JudgeRequest,
@@ -100,6 +102,24 @@ def review_routes(
         reviews.refuse_too_many()
         await reading.run(kept.row, number)  # what is not there is an error now, not in the stream
         return EventStream(reviews.stream(number))
+
+    return routes
+
+
+def analysis_routes(kept: KeptGames, analyses: Analyses, reading: Threads) -> APIRouter:
+    """Looking deeper into one position of a kept game."""
+    routes = APIRouter(prefix="/api")
+
+    @routes.get(
+        "/kept/{number}/analysis/stream",
+        response_class=EventStream,
+        responses=events(AnalysisUpdate),
+    )
+    async def analyse(number: GameNumber, node: Number = 0) -> Response:
+        analyses.refuse_too_many()
+        kept_game = await reading.run(kept.open, number)
+        kept_game.tree.moves_to(node)  # what is not there is an error now, not in the stream
+        return EventStream(analyses.stream(number, node))
 
     return routes
 

@@ -126,3 +126,23 @@ class ReviewUpdate(Message):
     total: int
     judged: list[Judged]
     values: list[float | None]
+
+
+class AnalysedLine(Message):
+    """A line that begins with one of the best moves; `value` and `mate` are Black's."""
+
+    value: float
+    mate: int | None
+    moves: list[MoveText]
+
+
+class AnalysisUpdate(Message):
+    """What is known of a position so far: the data of an `analysis` event.
+
+    The best line is the first. It is `over` when a mate is proven, or the tree as large as it may
+    become.
+    """
+
+    nodes: int
+    over: bool
+    lines: list[AnalysedLine]

@@ -35,11 +35,14 @@ THINK_SECONDS = 15.0  # for one move, at most
 HINT_NODES = 100  # at least
 HINT_SECONDS = 3.0
 SEARCH = SearchSettings(leaves=8)  # as in matches, by which levels are rated
-# In the opening, no two games should be the same: the policy draws more freely, and after a search
-# one of the moves is drawn that are nearly as good as the best one.
+# In the opening, no two games should be the same: the policy draws more freely, and after a search,
+# which noise leads to moves that the policy alone would not look at, one of the moves is drawn that
+# are nearly as good as the best one.
 OPENING = 16  # moves of both sides
 OPENING_TEMPERATURE = 1.0  # at least
+NOISE = 0.25  # share of noise in what the search looks at first
 AS_GOOD = 0.04  # of a value from -1 to 1: two percent of a chance to win
+LOOKED_AT = 0.03  # share of the visits without which a move's value is a guess
 # Trees are kept from move to move. A node takes about 10 kB, so one game's tree takes up to 100 MB,
 # and all trees about 400 MB: beyond that, the games that have been idle longest lose theirs.
 TREE_NODES = 10_000
@@ -217,11 +220,14 @@ class Table:
         def stop() -> bool:
             return self._closing() or game.unwanted.is_set()
 
-        report = game.thinker.think(game.board(), Limit(game.settings.nodes, seconds, stop))
+        limit = Limit(game.settings.nodes, seconds, stop)
+        if game.varies:
+            thinker = opening_thinker(game.network, self._random.getrandbits(32))
+            report = thinker.think(game.board(), limit)
+            return self._random.choice(nearly_best(thinker, report)), report.score
+        report = game.thinker.think(game.board(), limit)
         self._bound_trees()
-        if not game.varies:
-            return report.move, report.score
-        return self._random.choice(nearly_best(game.thinker, report)), report.score
+        return report.move, report.score
 
     def _bound_trees(self) -> None:
         """Drop the trees of the games that have been idle longest, until the rest fit in memory."""
@@ -320,11 +326,20 @@ class Table:
             log.warning("the game %s is not kept: %s", game.id, error)
 
 
+def opening_thinker(network: Network, seed: int) -> Thinker:
+    """Thinks about a move of the opening."""
+    settings = replace(SEARCH, noise=NOISE, seed=seed)
+    return Thinker(network.policy, settings, curve=network.curve)
+
+
 def nearly_best(thinker: Thinker, report: Report, number: int = 0) -> list[str]:
     """The moves that a search found as good as its best one, or nearly so."""
-    least = report.score.value - AS_GOOD
-    ranked = thinker.ranked_moves(TOP, number)
-    return [one.move for one in ranked if one.score and one.score.value >= least] or [report.move]
+    least, visits = report.score.value - AS_GOOD, LOOKED_AT * report.visits
+    return [
+        one.move
+        for one in thinker.ranked_moves(TOP, number)
+        if one.score and one.score.value >= least and one.visits >= visits
+    ] or [report.move]
 
 
 def _look(game: _Game) -> Opinion:

@@ -20,7 +20,7 @@ from keisei.web.kept_schema import Judged, Judgement, ReviewUpdate
 from keisei.web.networks import Network, Networks, observe
 from keisei.web.positions import blacks_value, line_names, top_moves
 from keisei.web.schema import Problem
-from keisei.web.threads import Busy, Threads, WebError
+from keisei.web.threads import Places, Threads, WebError
 
 NODES = 200  # for each position: a game of 100 moves takes 10 s on one idle core
 MISTAKE = 0.05  # of the chance to win: a move that loses so much is marked, and looked at again
@@ -74,34 +74,33 @@ class Reviews:
         self._kept, self._networks, self._closing = kept, networks, closing
         self.threads = Threads("reviewing", 1, waiting=2 * MAX_REVIEWS)
         self._known: OrderedDict[object, _Review] = OrderedDict()
-        self._under_way = 0
+        self._places = Places("reviews are already under way here")
 
     def refuse_too_many(self) -> None:
         """Say so if no other review can begin now."""
-        if self._under_way >= MAX_REVIEWS:
-            raise Busy(f"{MAX_REVIEWS} reviews are already under way here")
+        self._places.refuse_too_many(MAX_REVIEWS)
 
     async def stream(self, number: int) -> AsyncIterator[bytes]:
         """Review a kept game as long as somebody listens."""
         left = Event()
         sent = 0
-        self._under_way += 1
         try:
-            review = await self.threads.run(self._begin, number)
-            values = review.values
-            while True:
-                judged, sent = review.found[sent:], len(review.found)
-                update = ReviewUpdate(done=sent, total=review.total, judged=judged, values=values)
-                yield encode("review", update)
-                values = []
-                if sent == review.total:
-                    return
-                await self.threads.run(self._go_on, review, left)
+            with self._places.take(MAX_REVIEWS):  # many that begin at once were not refused yet
+                review = await self.threads.run(self._begin, number)
+                values = review.values
+                while True:
+                    judged, sent = review.found[sent:], len(review.found)
+                    total = review.total
+                    update = ReviewUpdate(done=sent, total=total, judged=judged, values=values)
+                    yield encode("review", update)
+                    values = []
+                    if sent == total:
+                        return
+                    await self.threads.run(self._go_on, review, left)
         except KeiseiError as error:
             yield encode("problem", Problem(detail=str(error)))
         finally:
             left.set()
-            self._under_way -= 1
 
     # -- in the thread of the reviews ------------------------------------------------------------
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
 from keisei.errors import KeiseiError
@@ -42,6 +43,29 @@ class Busy(WebError):
 
     def __init__(self, what: str) -> None:
         super().__init__(503, f"{what}: try again in a moment")
+
+
+class Places:
+    """How many of a kind are under way at the same time, and no more than may be."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._taken = 0
+
+    def refuse_too_many(self, most: int) -> None:
+        """Raise `Busy` if all places are taken."""
+        if self._taken >= most:
+            raise Busy(f"{most} {self._what}")
+
+    @contextmanager
+    def take(self, most: int) -> Iterator[None]:
+        """Have a place, or raise `Busy`."""
+        self.refuse_too_many(most)
+        self._taken += 1
+        try:
+            yield
+        finally:
+            self._taken -= 1
 
 
 class Threads:

@@ -159,6 +159,22 @@ def test_the_same_seed_gives_the_same_search_and_noise_is_there_only_when_asked_
     assert priors[2].sum() == pytest.approx(1, abs=1e-5)
 
 
+def sure_of_one(positions):
+    """A policy that is sure of the first legal move of every position."""
+    first = np.zeros(len(positions.legal), dtype=bool)
+    first[positions.offsets[:-1]] = True
+    log_probs = np.where(first, np.log(0.97), np.log(1e-3)).astype(np.float32)
+    return uniform(positions)._replace(log_probs=log_probs)
+
+
+def test_a_root_temperature_has_more_moves_looked_at_than_the_policy_is_sure_of():
+    _, narrow = searched(sure_of_one, nodes=100, leaves=1)
+    _, wide = searched(sure_of_one, nodes=100, leaves=1, root_temperature=2.5)
+    assert len(narrow.root.children) < 3 < len(wide.root.children)
+    assert wide.root.priors.sum() == pytest.approx(1, abs=1e-5)
+    assert wide.root.priors.argmax() == narrow.root.priors.argmax()
+
+
 def test_the_tree_below_the_moves_that_were_played_is_kept():
     search, tree = Search(by_material), tree_of()
     search.run([tree], Limit(600))

@@ -1,15 +1,12 @@
 """Trees of variations, and KIF with branches that other programs read."""
 
-import json
-import shutil
-import subprocess
-
 import pytest
 from rsshogi.record import Record
 
 from keisei.shogi import Outcome
 from keisei.shogi.records import GameRecord, RecordError, parse_record
 from keisei.shogi.variations import FIRST_NODE, GameTree, Variation, read_tree, tree_bytes
+from tests.shogi.tsshogi import read_by_tsshogi
 
 RECORD = GameRecord(
     moves=("7g7f", "3c3d", "2g2f", "8c8d"),
@@ -18,15 +15,6 @@ RECORD = GameRecord(
     outcome=Outcome("white", "resignation"),
     comments={0: "before", 2: "two"},
 )
-TSSHOGI = "tsshogi@2.2.0"
-SCRIPT = """
-import { importKIF } from "tsshogi";
-import { readFileSync } from "node:fs";
-const record = importKIF(readFileSync(process.argv[2], "utf8"));
-const nodes = [];
-record.forEach(({ply, move, comment}) => nodes.push([ply, move.usi ?? move.type, comment.trim()]))
-console.log(JSON.stringify(nodes));
-"""
 
 
 @pytest.fixture
@@ -96,17 +84,7 @@ def test_rsshogi_reads_the_branches_of_a_game_that_is_not_over(tree):
 
 
 def test_tsshogi_reads_the_game_its_branches_and_comments(tree, tmp_path):
-    if not shutil.which("npm"):
-        pytest.skip("npm is not here")
-    install = ["npm", "install", "--no-fund", "--no-audit", "--silent", TSSHOGI]
-    done = subprocess.run(install, cwd=tmp_path, capture_output=True, text=True, timeout=200)
-    if done.returncode:
-        pytest.skip(f"npm cannot install tsshogi: {done.stderr[-300:]}")
-    (tmp_path / "game.kifu").write_bytes(tree_bytes(tree, "game.kifu"))
-    (tmp_path / "read.mjs").write_text(SCRIPT)
-    run = ["node", "read.mjs", "game.kifu"]
-    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
-    assert json.loads(done.stdout) == [
+    assert read_by_tsshogi(tree_bytes(tree, "game.kifu").decode(), tmp_path) == [
         [0, "start", "before"],
         [1, "7g7f", ""],
         [2, "3c3d", "two"],

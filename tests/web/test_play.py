@@ -83,7 +83,7 @@ def test_a_game_goes_back_and_forth(client, nodes):
     assert client.get(f"/api/play/{game['id']}").json() == game
 
 
-@pytest.mark.parametrize("number", [1, 7, 8])
+@pytest.mark.parametrize("number", [1, 7, 8, 9])
 def test_of_a_levels_games_nine_in_ten_pairs_differ_by_move_ten(number, tmp_path):
     """A small part of what scripts/measure_variety.py measures, with one seed."""
     networks = Networks()

@@ -1,5 +1,22 @@
 /** What the server sends and takes. Made from keisei/web/schema.py by `make web`: do not edit. */
 
+/** A line that begins with one of the best moves; `value` and `mate` are Black's. */
+export interface AnalysedLine {
+  value: number;
+  mate: number | null;
+  moves: Array<MoveText>;
+}
+
+/** What is known of a position so far: the data of an `analysis` event.
+
+The best line is the first. It is `over` when a mate is proven, or the tree as large as it may
+become. */
+export interface AnalysisUpdate {
+  nodes: number;
+  over: boolean;
+  lines: Array<AnalysedLine>;
+}
+
 /** A checkpoint file of a run. */
 export interface Checkpoint {
   file: string;

@@ -62,7 +62,7 @@ def rows(page, kind):
     expect(page.locator("[data-run]").first).to_be_visible()
     kinds = page.locator(f"small:text('{kind}')")
     named = page.locator("[data-run]:not(.broken)").filter(has=kinds)
-    return [row.get_attribute("data-run") for row in named.all()]
+    return named.evaluate_all("rows => rows.map((row) => row.dataset.run)")  # the list may change
 
 
 def find_early_game(page):
@@ -94,8 +94,11 @@ def test_a_phone_in_the_dark(open_page, address, tmp_path):
 def test_pictures_of_runs(open_page, sights, folder):
     page = open_page(sights, viewport=DESKTOP, device_scale_factor=1.5)
     shogi, worlds = rows(page, "shogi"), rows(page, "treasure")
-    page.goto(f"{sights}/#/runs?compare={','.join(shogi[:3])}")
-    shoot(page, folder / "runs.webp", ".compare-card canvas")
+    page.goto(f"{sights}/#/runs?compare={','.join(shogi[:3])}&metric=wins against random|entropy")
+    expect(page.locator(".compare-card canvas")).to_have_count(2)
+    page.set_viewport_size({"width": 1366, "height": 1100})
+    shoot(page, folder / "runs.webp")
+    page.set_viewport_size(DESKTOP)
     for theme, scheme in (("run", "light"), ("run_dark", "dark")):
         page.emulate_media(color_scheme=scheme)
         page.goto(f"{sights}/#/runs/{shogi[0]}")

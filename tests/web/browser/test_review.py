@@ -4,9 +4,11 @@ import re
 from pathlib import Path
 
 from playwright.sync_api import expect
+from rsshogi.record import Record
 
 from keisei.shogi.records import read_record
 from keisei.shogi.variations import read_tree
+from tests.shogi.tsshogi import read_by_tsshogi
 from tests.web.browser.conftest import serious
 from tests.web.browser.test_play import square, start
 
@@ -155,6 +157,36 @@ def test_the_worst_move_is_retried_until_it_is_good(open_page, address):
     expect(page.get_by_role("group", name="Worst moves")).to_be_visible()
 
 
+def test_from_a_game_to_a_lesson_that_other_programs_read(open_page, address, tmp_path):
+    page = open_page(address, accept_downloads=True)
+    lose(page, address)
+    page.get_by_role("link", name="Review").click()
+    reviewed(page)
+    page.get_by_role("button", name="Retry the worst moves of black").click()
+    panel = page.get_by_role("region", name="Retry")
+    page.get_by_role("button", name="black gold in hand, 1").click()
+    square(page, "5b").click()
+    expect(panel.get_by_role("status")).to_contain_text("G*5b: very good")
+    panel.get_by_role("button", name="Done").click()
+    page.keyboard.press("Home")
+    expect(square(page, "5i")).to_have_class("movable")
+    page.get_by_role("button", name="black gold in hand, 1").click()
+    square(page, "5b").click()
+    expect(page.get_by_role("group", name="Variations").get_by_role("button")).to_have_count(1)
+    page.get_by_role("textbox", name="Comment").fill("Mate at once")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("group", name="Variations")).to_contain_text("✎")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="KIF").click()
+    download.value.save_as(tmp_path / "game.kif")
+    kif = (tmp_path / "game.kif").read_text("cp932")
+    played = [entry.move.to_usi() for entry in Record.from_kif_str(kif).moves]
+    assert (played[0], len(played)) == ("5i5h", 2)
+    nodes = read_by_tsshogi(kif, tmp_path)
+    assert [move for _, move, _ in nodes] == ["start", *played, "resign", "G*5b"]
+    assert nodes[-1] == [1, "G*5b", "Mate at once"]
+
+
 def test_free_moves_make_variations_that_are_kept_and_exported(open_page, serve, tmp_path):
     page = open_page(f"{serve(tmp_path)}/#/yours", accept_downloads=True)
     page.get_by_role("textbox", name="Review a game").fill("startpos moves 7g7f 3c3d 2g2f 8c8d")
@@ -187,3 +219,25 @@ def test_free_moves_make_variations_that_are_kept_and_exported(open_page, serve,
     page.get_by_role("button", name="Remove this variation").click()
     expect(variations).to_have_count(0)
     expect(page.get_by_role("slider", name="Move")).to_have_value("2")
+
+
+def test_a_position_is_analysed_deeper_and_deeper_while_one_looks(open_page, serve, tmp_path):
+    page = open_page(f"{serve(tmp_path)}/#/yours")
+    page.get_by_role("textbox", name="Review a game").fill("startpos moves 7g7f 3c3d")
+    page.get_by_role("button", name="Review").click()
+    panel = page.get_by_role("region", name="Analysis")
+    panel.get_by_role("button", name="Analyse").click()
+    expect(panel.get_by_role("listitem")).to_have_count(3)
+    expect(page.locator(".arrow")).to_have_count(3)
+    expect(panel.get_by_text(re.compile(r"\d,\d{3} positions"))).to_be_visible()  # it goes on
+    assert serious(page) == []
+    with page.expect_event("requestfailed", lambda one: "node=0" in one.url):
+        page.keyboard.press("ArrowRight")  # it stays on, and what was begun is left
+    expect(panel.get_by_role("listitem")).to_have_count(3)
+    panel.get_by_role("button", name=re.compile("^Play ")).nth(2).click()
+    expect(page.get_by_role("slider", name="Move")).to_have_value("2")
+    page.set_viewport_size({"width": 375, "height": 720})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    with page.expect_event("requestfailed", lambda one: "analysis/stream" in one.url):
+        panel.get_by_role("button", name="Analyse").click()
+    expect(panel.get_by_role("listitem")).to_have_count(0)

@@ -10,6 +10,7 @@ import { link, replace } from "../router";
 import { MoveList } from "../ui/moves";
 import { Button, sentence, Waiting } from "../ui/parts";
 import { GameTools, ReplayControls, useReplayKeys } from "../ui/replay";
+import { analysisArrows, AnalysisPanel, useAnalysis } from "./analysis";
 import { GameTree } from "./game_tree";
 import { resultOf } from "./games";
 import { retryArrows, RetryPanel, useRetry } from "./retry";
@@ -47,6 +48,7 @@ function Reviewing({ game, start, onChange }: Props) {
   const { retry, begin } = useRetry(game, review, setNode);
   const shown = retry ? retry.ply : node;
   const { here, loss } = useJudged(tree, shown, review.judged);
+  const analysis = useAnalysis(game.id, node, !retry);
   const line = tree.line(shown);
   const ply = line.indexOf(shown);
   const fork = Math.max(...line.slice(0, ply + 1).filter((one) => tree.isMain(one))); // where the main line is left
@@ -62,8 +64,11 @@ function Reviewing({ game, start, onChange }: Props) {
   const legal = useFetch<PositionAnswer>(`position?sfen=${encodeURIComponent(position.sfen)}`);
   const losses = useMemo(() => review.judged.slice(1).map((one) => one.loss), [review.judged]);
   const arrows = useMemo(
-    () => (retry ? retryArrows(retry, review) : arrowsAt(tree, shown, here)),
-    [retry, tree, shown, here],
+    () => {
+      if (retry) return retryArrows(retry, review);
+      return analysis.found ? analysisArrows(analysis.found) : arrowsAt(tree, shown, here);
+    },
+    [retry, tree, shown, here, analysis.found],
   );
   const act = async (work: Promise<void>) => {
     setProblem(null);
@@ -115,7 +120,8 @@ function Reviewing({ game, start, onChange }: Props) {
           ) : (
             <>
               <Chances review={review} here={here} ply={fork} losses={losses} onShow={show} />
-              <Advice tree={tree} node={node} here={here} loss={loss} />
+              <Advice tree={tree} node={node} here={here} loss={loss} brief={analysis.found !== null} />
+              <AnalysisPanel analysis={analysis} turn={position.turn} onMove={vary} />
               <Worst game={game} review={review} onShow={show} onRetry={begin} />
               <MoveList moves={game.moves} ply={fork} onChoose={show} losses={losses} />
               <Variations tree={tree} node={node} onShow={show} />

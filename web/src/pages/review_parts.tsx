@@ -65,10 +65,12 @@ interface AdviceProps {
   here: Judged | undefined;
   /** What the next move of the main line lost, or, beside it, the move that led here. */
   loss: number | null | undefined;
+  /** Better moves are shown elsewhere. */
+  brief: boolean;
 }
 
 /** What was played in this position, and what was better. */
-export function Advice({ tree, node, here, loss }: AdviceProps) {
+export function Advice({ tree, node, here, loss, brief }: AdviceProps) {
   const { notation } = useStore(settings);
   if (!here) return null;
   const main = tree.isMain(node);
@@ -86,13 +88,13 @@ export function Advice({ tree, node, here, loss }: AdviceProps) {
           )}
         </p>
       )}
-      {here.line.length > 0 && (
+      {!brief && here.line.length > 0 && (
         <p>
           Best <b>{here.line[0]![notation]}</b>{" "}
           <span class="muted">{here.line.slice(1).map((move) => move[notation]).join(" ")}</span>
         </p>
       )}
-      {here.top.length > 1 && (
+      {!brief && here.top.length > 1 && (
         <p class="muted">
           Others{" "}
           {here.top
