@@ -184,7 +184,7 @@ class Clock(AlgoObserver):
 
 
 def training(cfg: Any, seconds: float) -> float:
-    """Steps per second that the learner learned from."""
+    """Train for so long; returns the steps per second that the learner learned from."""
     clock = Clock(seconds)
     cfg, runner = make_runner(cfg)
     runner.register_observer(clock)
@@ -199,11 +199,7 @@ def race(folder: str, discount: float) -> None:
     It learns while it plays, so it cannot wait for a match as the others do.
     """
     every = {"save_every_sec": int(4 * common.SHOW_EVERY), "keep_checkpoints": 10_000}
-    _, runner = make_runner(
-        configured(folder, gamma=discount, train_for_seconds=int(RACE_SECONDS), **every)
-    )
-    runner.init()
-    runner.run()
+    training(configured(folder, gamma=discount, **every), RACE_SECONDS)
     for file in sorted(Path(folder).rglob("checkpoint_0*.pth"), key=lambda f: f.stat().st_mtime):
         saved = torch.load(file, weights_only=False)
         weights = common.AllLogits()
