@@ -89,7 +89,7 @@ def test_of_a_levels_games_nine_in_ten_pairs_differ_by_move_ten(number, tmp_path
     networks = Networks()
     table = play.Table(RunsFolder(tmp_path), networks, seed=1)
     human = networks.load(SHIPPED_PATH)
-    games = [opening(table, number, "white", human) for _ in range(8)]
+    games = [opening(table, number, "white", human) for _ in range(16)]
     pairs = list(combinations(games, 2))
     assert sum(one != two for one, two in pairs) >= 0.9 * len(pairs)
 
