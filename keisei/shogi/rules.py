@@ -107,7 +107,8 @@ def can_declare(
     able = np.zeros(len(observations), dtype=np.bool_)
     # Kings rarely enter, and more rarely with ten others: count for the few games where one did.
     rows = np.flatnonzero(camp == _KING) // camp.shape[1]
-    rows = rows[(camp[rows] - np.uint8(1) < 15).sum(1) > 10]
+    own = camp[rows] - np.uint8(1) < 15  # an empty square, 0, becomes 255
+    rows = rows[own.sum(1) > 10]
     if rows.size:
         few = observations[rows]
         white = few[:, SIDE] == 1

@@ -686,15 +686,15 @@ FAULTS = [
     Fault(
         "a king in check may declare",
         RULES,
-        "& (few[:, IN_CHECK] == 0) ",
+        "(few[:, IN_CHECK] == 0) & ",
         "",
         "shogi/test_rules.py",
     ),
     Fault(
         "nine pieces in the camp are enough",
         RULES,
-        "(own.sum(1) > 10)",
-        "(own.sum(1) > 9)",
+        "own.sum(1) > 10",
+        "own.sum(1) > 9",
         "shogi/test_rules.py",
     ),
     Fault(
