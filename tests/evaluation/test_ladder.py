@@ -47,7 +47,7 @@ def test_a_stored_ladder_goes_on_where_it_was(ladder, tmp_path):
     before = again.games_of("strong")
     stored = {r["name"]: r["elo"] for r in json.loads(path.read_text())["ratings"]}
     assert again.ratings()["strong"].elo == pytest.approx(stored["strong"])
-    climb(again, OURS, LadderSettings(games=64, minutes=1), path)
+    climb(again, OURS, LadderSettings(games=160, minutes=1), path)
     assert sum(result.games for result in Ladder.load(path).results.values()) > before
     assert again.games_of("strong") > before
 

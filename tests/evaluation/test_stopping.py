@@ -39,5 +39,5 @@ def test_a_stopped_ladder_shows_what_was_rated_and_keeps_it(stopped, run):
     code, out, error = stopped("ladder", run.name, "--runs-dir", str(run.folder.parent))
     assert (code, error.strip()) == (130, "")
     assert "Elo above the random player" in out
-    assert "run the same command to go on" in out
+    assert "run the same command to continue" in out
     assert Ladder.load(run.folder / "ladder.json").results
