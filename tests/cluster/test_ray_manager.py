@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from keisei.config_schema import load_config
+from keisei.core import precision
 from keisei.selfplay.plan import UpdatePlan
 from keisei.settings import ConfigError
 from keisei.training.parallel import ParallelError, ParallelManager, make_manager
@@ -28,13 +29,28 @@ def rounds_are_serial(manager, config, agent, rounds):
             assert_same_bytes(one, two)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_serial_process_and_ray_give_the_same_rollouts_byte_for_byte(workers):
-    config, agent, manager = ray_manager(f"num_workers={workers}")
+NATIVE = pytest.mark.skipif(
+    not precision._is_native(), reason="this processor does not multiply bfloat16 itself"
+)
+
+
+@pytest.mark.parametrize(
+    ("workers", "algorithm", "numbers"),
+    [
+        (1, "ppo", "float32"),
+        (2, "gumbel", "float32"),
+        pytest.param(2, "ppo", "bfloat16", marks=NATIVE),
+        pytest.param(2, "gumbel", "bfloat16", marks=NATIVE),
+    ],
+)
+def test_serial_process_and_ray_give_the_same_rollouts_byte_for_byte(workers, algorithm, numbers):
+    wanted = [f"num_workers={workers}"]
+    wanted += [f"training.algorithm={algorithm}", f"training.precision={numbers}"]
+    config, agent, manager = ray_manager(*wanted)
     rounds = list(serial_rounds(config, agent, 3))
     with manager:
         rounds_are_serial(manager, config, agent, rounds)
-    config, agent = make(f"num_workers={workers}")
+    config, agent = make(*wanted)
     with ParallelManager(config, agent) as processes:
         rounds_are_serial(processes, config, agent, rounds)
 

@@ -1,3 +1,4 @@
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -5,7 +6,9 @@ import psutil
 import pytest
 
 from keisei.config_schema import load_config
+from keisei.core.policy import evaluate
 from keisei.core.ppo_agent import PPOAgent
+from keisei.core.precision import acting_network
 from keisei.core.rollout import Rollout
 from keisei.selfplay.plan import UpdatePlan
 from keisei.selfplay.shard import make_shard, new_rollout
@@ -46,11 +49,13 @@ def assert_same_bytes(one: Rollout, two: Rollout) -> None:
 def serial_rounds(config, agent, rounds):
     """What the shards play in this process, one after another."""
     shards = [make_shard(config, i) for i in range(config.training.parallel.num_workers)]
+    network = acting_network(config)
+    network.load_state_dict(agent.network.state_dict())
     for _ in range(rounds):
         rollouts = []
         for shard in shards:
             rollout = new_rollout(config)
-            shard.collect(agent.evaluate, rollout, agent.version)
+            shard.collect(partial(evaluate, network), rollout, agent.version)
             rollouts.append(rollout)
         yield rollouts
 
