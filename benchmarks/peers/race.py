@@ -22,7 +22,7 @@ from typing import IO, Any
 
 import common
 import torch
-from run import HERE, ROOT, end_session
+from run import HERE, ROOT, end_session, end_with_contenders
 
 from keisei.benchmarks.report import machine
 from keisei.core.neural_network import PRESETS, ActorCriticResTower
@@ -153,6 +153,7 @@ def main() -> None:
     parser.add_argument("--greedy", action="store_true", help="also until 50 %% against greedy")
     parser.add_argument("--json", type=Path, default=HERE / "race.json")
     options = parser.parse_args()
+    end_with_contenders()
     goals = {"random": 0.95} | ({"greedy": 0.5} if options.greedy else {})
     results = {}
     for label, (venv, command) in CONTENDERS.items():

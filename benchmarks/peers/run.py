@@ -96,6 +96,11 @@ def end_session(leader: int) -> None:
         return
 
 
+def end_with_contenders() -> None:
+    """On SIGTERM leave as on Ctrl-C, by way of what ends the contender that is running."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
 def load_of_others(seconds: float = 1.0) -> float:
     """Cores that other programs use now, while no contender runs.
 
@@ -238,6 +243,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=HERE / "results.json")
     parser.add_argument("--plot", type=Path, default=PICTURE)
     options = parser.parse_args()
+    end_with_contenders()
     found = [peer for peer in contenders() if not options.only or peer.script[:-3] in options.only]
     others = []
     for number in range(options.rounds):

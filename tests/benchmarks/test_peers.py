@@ -1,9 +1,13 @@
 """That the task which peers are measured on is the game itself, and the network Keisei's own."""
 
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from gymnasium.utils.env_checker import check_env
@@ -133,6 +137,22 @@ def test_a_race_ends_at_its_goal_and_says_what_went_wrong(tmp_path, monkeypatch)
     assert "7 moves" in table
     assert "| slow | not within" in table
     assert "| bad | failed: it does not work |" in table
+
+
+def test_a_race_that_is_ended_takes_its_contender_with_it(tmp_path):
+    os.mkfifo(tmp_path / "pid")
+    contender = tmp_path / "contender.py"
+    contender.write_text(
+        f"import os, sys; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); "
+        "sys.stdin.readline()"
+    )
+    start = f"race.end_with_contenders(); race.race('', [{str(contender)!r}], {{}}, 60)"
+    code = f"import sys; sys.path.append({str(race.HERE)!r}); import race; {start}"
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        pid = int((tmp_path / "pid").read_text())
+        process.terminate()
+        assert process.wait(timeout=60) == 128 + signal.SIGTERM
+    assert not psutil.pid_exists(pid)
 
 
 def test_treasure_hunt_is_learned_with_the_settings_that_both_learners_have():
