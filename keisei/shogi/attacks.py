@@ -15,8 +15,6 @@ planes say it. They are the rules' alone: what could move to a square if it held
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -33,7 +31,8 @@ _OUTSIDE = SQUARES  # a square that is always empty
 # The pieces' numbers in observations, and all of them by worth.
 _P, _L, _N, _S, _B, _R, _G, _K, _TOKIN, _L2, _N2, _S2, _HORSE, _DRAGON = range(1, 15)
 _BY_WORTH = (_P, _L, _N, _S, _G, _TOKIN, _L2, _N2, _S2, _B, _R, _HORSE, _DRAGON, _K)
-_THEIRS = 128  # added to a piece's rank by worth (from 1) when it is the opponent's
+# Added to a piece's rank by worth (from 1) when it is the opponent's, or not the next square's.
+_THEIRS, _FAR = 128, 64
 
 _RANK = np.zeros(32, dtype=np.uint8)
 for _rank, _piece in enumerate(_BY_WORTH, start=1):
@@ -67,27 +66,37 @@ def _goes(piece: int, df: int, dr: int, far: bool) -> bool:
 
 
 def _attackers() -> Bytes:
-    """[direction, farther away, rank]: the rank again if such a piece there attacks, else 0."""
-    table = np.zeros((len(_DIRECTIONS), 2, 256), dtype=np.uint8)
+    """[direction, rank, nearby or far]: its rank if such a piece there attacks, else 0."""
+    table = np.zeros((len(_DIRECTIONS), 256), dtype=np.uint8)
     for direction, (df, dr) in enumerate(_DIRECTIONS):
         for piece in _BY_WORTH:
-            for far in (False, True):
-                if _goes(piece, -df, -dr, far):  # the way back, from the piece to the square
-                    table[direction, int(far), _RANK[piece]] = _RANK[piece]
-                if _goes(piece, df, dr, far):
-                    table[direction, int(far), _RANK[piece + OTHER]] = _RANK[piece + OTHER]
+            ours, theirs = _RANK[piece], _RANK[piece + OTHER]
+            for far in (0, _FAR):
+                if _goes(piece, -df, -dr, far > 0):  # the way back, from the piece to the square
+                    table[direction, ours + far] = ours
+                if _goes(piece, df, dr, far > 0):
+                    table[direction, theirs + far] = theirs
     return table
 
 
 _STRAIGHT = np.array([df == 0 or dr == 0 for df, dr in _DIRECTIONS])
 _RAYS = np.array([[_squares(k * df, k * dr) for df, dr in _DIRECTIONS] for k in range(1, 9)])
 _KNIGHTS = np.array([_squares(df, dr) for dr in (2, -2) for df in (-1, 1)])  # own ones are behind
-_ATTACKERS = _attackers().reshape(-1)
-_NEAR_TABLE = (np.arange(len(_DIRECTIONS), dtype=np.int16) * 512)[:, None, None]
-_FAR_TABLE = _NEAR_TABLE + np.int16(256)
+_ATTACKERS = _attackers()
 _PAWN_WORTH = len(_BY_WORTH) - 1  # a pawn is worth this much as an attacker, the king nothing
-# What one is worth in each plane.
-_SCALE = np.array([1, 1, 1 / 4, 1 / _PAWN_WORTH] * 2 + [1] * 6, dtype=np.float32)
+# What a square shows, as blocks: of one side by its attackers and the worth of the least, and of
+# all checks by one bit for each.
+_WORTHS = _PAWN_WORTH + 1
+_OF_SIDE = np.array(
+    [
+        [count > 0, count > 1, count / 4, worth * np.float32(1 / _PAWN_WORTH)]
+        for count in range(len(_DIRECTIONS) + 3)
+        for worth in range(_WORTHS)
+    ],
+    dtype=np.float32,
+).view("V16")[:, 0]
+_OF_CHECKS = np.array([[n >> k & 1 for k in range(6)] for n in range(64)], dtype=np.float32)
+_OF_CHECKS = _OF_CHECKS.view("V24")[:, 0]
 
 
 def attack_planes(observations: Observations) -> npt.NDArray[np.float32]:
@@ -98,48 +107,64 @@ def attack_planes(observations: Observations) -> npt.NDArray[np.float32]:
     >>> int(planes[0, 0].sum()), int(planes[0, 4].sum())  # squares that each side attacks
     (30, 30)
     """
-    count = len(observations)
+    squares = np.empty((len(observations), 9, 9, NUM_ATTACK_PLANES), dtype=np.float32)
+    fill_attacks(observations, squares)
+    return squares.transpose(0, 3, 1, 2)
+
+
+def fill_attacks(observations: Observations, squares: npt.NDArray[np.float32]) -> None:
+    """Write the planes into the last 14 of squares [N, 9, 9, 14 or more]."""
+    count, width = len(observations), 4 * squares.shape[-1]
+    blocks = squares.view(
+        {
+            "names": ["ours", "theirs", "checks"],
+            "formats": [_OF_SIDE.dtype, _OF_SIDE.dtype, _OF_CHECKS.dtype],
+            "offsets": [width - 56, width - 40, width - 24],
+            "itemsize": width,
+        }
+    ).reshape(count, SQUARES)
     # Squares first, positions last: everything runs over whole rows of positions.
     board = np.zeros((SQUARES + 1, count), dtype=np.uint8)
     board[:SQUARES] = _RANK[observations[:, :SQUARES]].T
     seen = np.empty((len(_DIRECTIONS) + len(_KNIGHTS), SQUARES, count), dtype=np.uint8)
     rays, knights = np.split(seen, [len(_DIRECTIONS)])
-    first, adjacent = _first_pieces(board)
+    first = _first_pieces(board)
     knights[:] = board.take(_KNIGHTS, 0)
-    checks = _checks(first, knights)
-    rays[:] = _ATTACKERS.take(np.where(adjacent, _NEAR_TABLE, _FAR_TABLE) + first)
+    for table, pieces, attackers in zip(_ATTACKERS, first, rays, strict=True):
+        table.take(pieces, out=attackers, mode="clip")  # other modes write it twice
+    checks = _checks(first & ~np.uint8(_FAR), knights)
     knights[:2] *= knights[:2] == _KNIGHT
     knights[2:] *= knights[2:] == _KNIGHT + _THEIRS
     seen -= 1  # the mover's are 0 to 13 now, the opponent's 128 to 141, and nobody is 255
-    planes: list[npt.NDArray[Any]] = []
-    for ours in (seen, seen ^ _THEIRS):
-        attackers = (ours < len(_BY_WORTH)).sum(0, dtype=np.uint8)
-        worth = _PAWN_WORTH - np.minimum(ours.min(0), _PAWN_WORTH)
-        planes += [attackers > 0, attackers > 1, attackers, worth]
-    by_square = np.stack(planes + checks, dtype=np.uint8, casting="unsafe").transpose(2, 1, 0)
-    scaled = np.ascontiguousarray(by_square) * _SCALE  # [N, 81, 14]
-    return scaled.reshape(count, 9, 9, NUM_ATTACK_PLANES).transpose(0, 3, 1, 2)
+    for side, pieces in (("ours", seen), ("theirs", seen ^ _THEIRS)):
+        number = (pieces < len(_BY_WORTH)).sum(0, dtype=np.uint8)
+        worth = _PAWN_WORTH - np.minimum(pieces.min(0), _PAWN_WORTH)
+        blocks[side] = _OF_SIDE.take((number * np.uint8(_WORTHS) + worth).T)
+    blocks["checks"] = _OF_CHECKS.take(checks.T)
 
 
-def _first_pieces(board: Bytes) -> tuple[Bytes, npt.NDArray[np.bool_]]:
-    """[8, 81, N]: the first piece in each direction of each square, and whether it is adjacent."""
+def _first_pieces(board: Bytes) -> Bytes:
+    """[8, 81, N]: the first piece in each direction of each square, and whether it is far."""
     first = board.take(_RAYS[0], 0)  # much faster than board[...]
-    adjacent = first != 0
+    far = np.where(board > 0, board + np.uint8(_FAR), board)
     for squares in _RAYS[1:]:
         unblocked = np.negative((first == 0).view(np.uint8))  # 255 where nothing was met yet
-        first |= board.take(squares, 0) & unblocked
-    return first, adjacent
+        first |= far.take(squares, 0) & unblocked
+    return first
 
 
-def _checks(first: Bytes, by_knight: Bytes) -> list[Bytes]:
-    """Where a rook, a bishop and a knight would give check: the mover's, then the opponent's."""
-    checks: list[Bytes] = []
+def _checks(first: Bytes, by_knight: Bytes) -> Bytes:
+    """[81, N]: where a rook, a bishop and a knight would give check, the mover's first, as bits."""
+    checks: list[npt.NDArray[np.bool_]] = []
     # A knight reaches the squares ahead of it, where the opponent's would come from.
     for king, reached in ((_KING + _THEIRS, by_knight[2:]), (_KING, by_knight[:2])):
         sees_king = first == king
         checks += [
-            sees_king[_STRAIGHT].any(0).view(np.uint8),
-            sees_king[~_STRAIGHT].any(0).view(np.uint8),
-            (reached == king).any(0).view(np.uint8),
+            sees_king[_STRAIGHT].any(0),
+            sees_king[~_STRAIGHT].any(0),
+            (reached == king).any(0),
         ]
-    return checks
+    bits = np.zeros(first.shape[1:], dtype=np.uint8)
+    for number, check in enumerate(checks):
+        bits |= check.view(np.uint8) << np.uint8(number)
+    return bits

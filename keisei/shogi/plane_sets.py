@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keisei.shogi.attacks import NUM_ATTACK_PLANES, attack_planes
-from keisei.shogi.features import NUM_PLANES, Observations, Planes, planes
+from keisei.shogi.attacks import NUM_ATTACK_PLANES, fill_attacks
+from keisei.shogi.features import NUM_PLANES, Observations, Planes, fill_squares, planes
 
 
 class PlaneSet(NamedTuple):
@@ -19,7 +19,10 @@ class PlaneSet(NamedTuple):
 
 
 def _with_attacks(observations: Observations) -> Planes:
-    return np.concatenate([planes(observations), attack_planes(observations)], axis=1)
+    squares = np.empty((len(observations), 9, 9, NUM_PLANES + NUM_ATTACK_PLANES), dtype=np.float32)
+    fill_squares(observations, squares)
+    fill_attacks(observations, squares)
+    return squares.transpose(0, 3, 1, 2)
 
 
 PLANE_SETS = {

@@ -41,8 +41,8 @@ FAULTS = [
     Fault(
         "a piece behind another one attacks, too",
         "shogi/attacks.py",
-        "        first |= board.take(squares, 0) & unblocked",
-        "        first = np.where(board.take(squares, 0) > 0, board.take(squares, 0), first)",
+        "        first |= far.take(squares, 0) & unblocked",
+        "        first = np.where(far.take(squares, 0) > 0, far.take(squares, 0), first)",
         "shogi/test_attacks.py",
     ),
     Fault(
