@@ -60,3 +60,17 @@ class RandomStreams:
         """The next number in [0, 1) of one stream; the others stay where they are."""
         self.state[stream : stream + 1] += _GOLDEN
         return float(_unit(self.state[stream : stream + 1])[0])
+
+    def uniforms_of_each(self, counts: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
+        """The next numbers of every stream, as many as its count, end to end.
+
+        >>> one, many = RandomStreams(seed=1, count=2), RandomStreams(seed=1, count=2)
+        >>> (a, b), (c, _) = many.uniforms(2).tolist()
+        >>> one.uniforms_of_each(np.array([2, 1])).tolist() == [a, c, b]
+        True
+        """
+        ends = np.cumsum(counts)
+        numbers = np.arange(1, ends[-1] + 1) - np.repeat(ends - counts, counts)
+        states = np.repeat(self.state, counts) + numbers.astype(np.uint64) * _GOLDEN
+        self.state = self.state + counts.astype(np.uint64) * _GOLDEN
+        return _unit(states)

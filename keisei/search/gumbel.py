@@ -9,21 +9,22 @@ root it is the usual search, with mates proven and carried up.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from keisei.core.policy import Policy
+from keisei.core.policy import Policy, segment_log_softmax
 from keisei.search.node import Node
-from keisei.search.search import Search, SearchSettings
+from keisei.search.search import Search, SearchSettings, no_search_for_cycles
 from keisei.search.tree import Tree
 from keisei.shogi import VectorShogi
 
 Floats = npt.NDArray[np.float32]
 
 _FIRST_VISITS = 50  # a value weighs more with the visits to the best move, as if it had had these
+_LEAST_PRIOR = 1e-12  # even a move that the network rules out can be searched
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,23 @@ class GumbelSearch:
         self._settings = settings or GumbelSettings()
         self._search = Search(policy, SearchSettings())
 
+    @no_search_for_cycles()
     def improve(self, games: VectorShogi) -> Improved:
         """Search each game's position, and choose its move; the noise is from its own stream."""
+        offsets = games.positions.offsets
         trees = [Tree.of_game(games, row) for row in range(games.num_games)]
         self._search.expand(trees)
-        seeds = (games.streams.uniform() * 2**53).astype(np.int64).tolist()
-        roots = [_Root(tree, seed, self._settings) for tree, seed in zip(trees, seeds, strict=True)]
+        logits = np.log(np.concatenate([tree.root.priors for tree in trees]) + _LEAST_PRIOR)
+        noisy = logits + _gumbel_noise(games.streams.uniforms_of_each(np.diff(offsets)))
+        roots = [
+            _Root(tree, own.tolist(), self._settings)
+            for tree, own in zip(trees, np.split(noisy, offsets[1:-1]), strict=True)
+        ]
+        self._visit(roots)
+        return _improved(roots, logits, offsets)
+
+    def _visit(self, roots: Sequence[_Root]) -> None:
+        """Make all visits, round by round, each round of all roots in one batch."""
         going = [(root, root.rounds()) for root in roots]
         while going:
             leaves, still_going = [], []
@@ -75,12 +87,6 @@ class GumbelSearch:
                         leaves += root.tree.visit(index, self._search.settings.exploration)
             self._search.evaluate(leaves)
             going = still_going
-        results = [root.result() for root in roots]
-        return Improved(
-            np.concatenate([policy for policy, _, _ in results]),
-            np.array([value for _, value, _ in results], dtype=np.float32),
-            games.positions.offsets[:-1] + np.array([pick for _, _, pick in results]),
-        )
 
 
 def visits_by_round(visits: int, considered: int) -> list[int]:
@@ -103,60 +109,80 @@ def visits_by_round(visits: int, considered: int) -> list[int]:
 class _Root:
     """The root of one game: which moves are visited next, and what came of it."""
 
-    def __init__(self, tree: Tree, seed: int, settings: GumbelSettings) -> None:
+    def __init__(self, tree: Tree, noisy: list[float], settings: GumbelSettings) -> None:
         self.tree = tree
+        self.node = tree.root
         self._settings = settings
-        self._node = tree.root
-        self._logits = np.log(self._node.priors + 1e-12)
-        self._noisy = self._logits + np.random.default_rng(seed).gumbel(size=len(self._logits))
-        self._candidates: list[int] = []
+        self._noisy = noisy  # the moves' logits with the noise
+        considered = min(settings.considered, settings.visits)  # each gets a visit at least
+        moves = sorted(range(len(noisy)), key=noisy.__getitem__, reverse=True)
+        self._candidates = moves[:considered]
 
     def rounds(self) -> Iterator[list[int]]:
         """The moves to visit, once each, round by round; the worse half is left out in between."""
-        self._candidates = self._best_first(range(len(self._noisy)))[: self._settings.considered]
         for count in visits_by_round(self._settings.visits, len(self._candidates)):
-            if self._node.mate is not None:
+            if self.node.mate is not None:
                 return
             if count < len(self._candidates):
-                self._candidates = self._best_first(self._candidates)[: max(2, count)]
+                self._candidates = self._best_first()[: max(2, count)]
             yield self._candidates[:count]
 
-    def _best_first(self, moves: range | list[int]) -> list[int]:
-        score = (self._noisy + self._scale() * self._completed()).tolist()
-        return sorted(moves, key=score.__getitem__, reverse=True)
+    def _best_first(self) -> list[int]:
+        """The candidates, which all had a visit."""
+        children, noisy, scale = self.node.children, self._noisy, self.scale
+        scores = {move: noisy[move] + scale * _value(children[move]) for move in self._candidates}
+        return sorted(self._candidates, key=scores.__getitem__, reverse=True)
 
-    def _scale(self) -> float:
-        most = max((child.visits for child in self._node.children.values()), default=0)
+    @property
+    def scale(self) -> float:
+        """Of a value in logits: it grows with the visits."""
+        most = max((child.visits for child in self.node.children.values()), default=0)
         return self._settings.scale * (_FIRST_VISITS + most)
 
-    def _completed(self) -> npt.NDArray[np.float64]:
-        """Each move's value to the mover; one without a visit has what the position is worth."""
-        node, values = self._node, np.full(len(self._logits), self._node.value)
+    @property
+    def unvisited(self) -> float:
+        """The value of a move without a visit: what network and visits say of the position."""
+        node, total, weights, visits = self.node, 0.0, 0.0, 0
         if not node.children:
-            return values
-        visited = list(node.children)
-        found = np.array([_value(child) for child in node.children.values()])
-        weights = node.priors[visited].astype(np.float64)
-        visits = sum(child.visits for child in node.children.values())
-        values[:] = (node.value + visits * (weights @ found) / weights.sum()) / (1 + visits)
-        values[visited] = found
-        return values
+            return node.value
+        for move, child in node.children.items():
+            weight = node.priors.item(move) + _LEAST_PRIOR
+            total += weight * _value(child)
+            weights += weight
+            visits += child.visits
+        return (node.value + visits * total / weights) / (1 + visits)
 
-    def result(self) -> tuple[Floats, float, int]:
-        """The improved policy, its value, and the move to play."""
-        node = self._node
-        if node.mate is not None and node.mate > 0:  # play the mate, and nothing else
-            sure = np.zeros(len(self._logits), dtype=np.float32)
-            best = self.tree.winning_move()
-            sure[best] = 1
-            return sure, 1.0, best
-        values = self._completed()
-        logits = self._logits + self._scale() * values
-        policy = np.exp(logits - logits.max())
-        policy /= policy.sum()
-        value = -1.0 if node.mate is not None else float(policy @ values)
-        best = self._best_first(self._candidates)[0]
-        return policy.astype(np.float32), value, best
+    def pick(self) -> int:
+        """The move to play."""
+        if self.node.mate is not None and self.node.mate > 0:
+            return self.tree.winning_move()
+        return self._best_first()[0] if self.node.children else self._candidates[0]
+
+
+def _improved(roots: Sequence[_Root], logits: Floats, offsets: npt.NDArray[np.int64]) -> Improved:
+    """What came of all visits; where a mate is proven, it is played and nothing else."""
+    starts, counts = offsets[:-1], np.diff(offsets)
+    values = np.repeat([root.unvisited for root in roots], counts)
+    for root, start in zip(roots, starts.tolist(), strict=True):
+        for move, child in root.node.children.items():
+            values[start + move] = _value(child)
+    scaled = logits + np.repeat([root.scale for root in roots], counts) * values
+    policy = np.exp(segment_log_softmax(scaled.astype(np.float32), offsets))
+    expected = np.add.reduceat(policy * values, starts).astype(np.float32)
+    picks = starts + np.array([root.pick() for root in roots])
+    for row, root in enumerate(roots):
+        end_value = root.node.end_value
+        if end_value is not None:
+            expected[row] = end_value
+            if end_value > 0:
+                policy[starts[row] : offsets[row + 1]] = 0
+                policy[picks[row]] = 1
+    return Improved(policy, expected, picks)
+
+
+def _gumbel_noise(uniforms: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    noise: npt.NDArray[np.float64] = -np.log(-np.log(np.maximum(uniforms, 2.0**-54)))
+    return noise
 
 
 def _value(child: Node) -> float:

@@ -9,7 +9,7 @@ from keisei.shogi.features import Observations
 
 Floats = npt.NDArray[np.float32]
 NO_MOVES: npt.NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
-_REFUTED = np.float32(-1e9)  # Q of a move that is proven to lose
+_REFUTED = -1e9  # Q of a move that is proven to lose
 
 
 class Node:
@@ -83,7 +83,7 @@ class Node:
             child = self.children[index] = Node()
         child.visits += 1
         child.total -= 1.0
-        self.u[index] = self.priors[index] / (1 + child.visits)
+        self.u[index] = self.priors.item(index) / (1 + child.visits)
         self._weigh(index, child)
         return child
 
@@ -100,12 +100,12 @@ class Node:
         child = self.children[index]
         child.visits -= 1
         child.total += 1.0
-        self.u[index] = self.priors[index] / (1 + child.visits)
+        self.u[index] = self.priors.item(index) / (1 + child.visits)
         if child.visits:
             self._weigh(index, child)
 
     def _weigh(self, index: int, child: Node) -> None:
-        if self.q[index] != _REFUTED:
+        if self.q.item(index) != _REFUTED:
             self.q[index] = child.total / child.visits
 
     def _learn_mate(self, index: int, mate: int) -> None:
@@ -113,7 +113,7 @@ class Node:
         if mate <= 0:
             if self.mate is None or self.mate <= 0 or 1 - mate < self.mate:
                 self.mate = 1 - mate
-        elif self.q[index] != _REFUTED:
+        elif self.q.item(index) != _REFUTED:
             self.q[index] = _REFUTED
             self.open_moves -= 1
             if not self.open_moves and self.mate is None:

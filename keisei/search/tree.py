@@ -11,20 +11,19 @@ from keisei.search.node import Node
 from keisei.shogi import ShogiGame, VectorShogi, features
 from keisei.shogi.actions import move_to_usi, usi_to_move
 from keisei.shogi.rules import handicap_bonus
+from keisei.shogi.search_board import Seen
 
 Path = list[tuple[Node, int]]
 
 
-@dataclass
+@dataclass(slots=True)
 class Leaf:
     """A position for the network to evaluate: how it was reached, and what the board says."""
 
     node: Node
     path: Path
     played: int  # moves since the game began
-    white: bool  # is to move
-    in_check: bool
-    repetitions: int
+    seen: Seen
     white_bonus: int
 
 
@@ -68,12 +67,14 @@ class Tree:
         return tree
 
     def _new_root(self, observation: features.Observations) -> Node:
-        root = Node()
-        root.moves = self._board.legal_moves()
-        # The root is searched even where our rules end the game: whoever asks plays on.
+        root, self._root_seen = Node(), self._board.look()
+        root.moves, root.mating_move = self._root_seen.moves, self._root_seen.mating_move
         root.observation = observation
-        root.mate = None if root.moves.size else 0
-        self._find_mate(root)
+        # The root is searched even where our rules end the game: whoever asks plays on.
+        if not root.moves.size:
+            root.mate = 0
+        elif root.mating_move is not None:
+            root.mate = 1
         return root
 
     def rest(self) -> None:
@@ -107,7 +108,8 @@ class Tree:
         already waiting.
         """
         if not self.root.expanded:
-            return [] if self.root.mate == 0 else [self._leaf(self.root, [])]
+            seen = self._root_seen
+            return [] if self.root.mate == 0 else [self._leaf(self.root, [], seen)]
         leaves = []
         for _ in range(count):
             if self.root.mate is not None:
@@ -148,40 +150,21 @@ class Tree:
         return path, node
 
     def _look(self, node: Node, path: Path) -> Leaf | None:
-        """Play the moves of the path; returns the leaf, unless the game is over there."""
-        for parent, index in path:
-            self._board.push(int(parent.moves[index]))
-        leaf = self._read_board(node, path)
-        for _ in path:
-            self._board.pop()
-        return leaf
+        """Look at the board after the path; returns the leaf, unless the game is over there."""
+        at_limit = self._move_limit is not None and self._played + len(path) >= self._move_limit
+        seen = self._board.look([node.moves.item(index) for node, index in path], at_limit)
+        node.moves = seen.moves
+        if seen.result is not None:
+            node.drawn = seen.result == 0
+            node.mate = None if node.drawn else max(seen.result, 0)
+            return None
+        if seen.mating_move is not None:
+            node.mate, node.mating_move = 1, seen.mating_move
+            return None
+        return self._leaf(node, path, seen)
 
-    def _read_board(self, node: Node, path: Path) -> Leaf | None:
-        node.moves = self._board.legal_moves()
-        can_move = node.moves.size > 0
-        leaf = self._leaf(node, path)
-        at_limit = self._move_limit is not None and leaf.played >= self._move_limit
-        if not can_move or at_limit or leaf.repetitions == 3:
-            # Declaration is looked for later, for all leaves at once.
-            outcome = self._board.outcome(can_move, at_limit)
-            if outcome is not None:
-                mover = "white" if leaf.white else "black"
-                node.drawn = outcome.winner is None
-                if outcome.winner is not None:
-                    node.mate = 1 if outcome.winner == mover else 0
-                return None
-        self._find_mate(node)
-        return leaf if node.mate is None else None
-
-    def _find_mate(self, node: Node) -> None:
-        node.mating_move = self._board.mate_in_one()
-        if node.mating_move is not None:
-            node.mate = 1
-
-    def _leaf(self, node: Node, path: Path) -> Leaf:
-        board = self._board
-        played = self._played + len(path)
-        return Leaf(node, path, played, board.white, board.in_check, board.repetitions, self._bonus)
+    def _leaf(self, node: Node, path: Path, seen: Seen) -> Leaf:
+        return Leaf(node, path, self._played + len(path), seen, self._bonus)
 
 
 def finish(path: Path, value: float) -> None:

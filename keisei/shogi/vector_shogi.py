@@ -174,7 +174,7 @@ class VectorShogi:
 
     def search_board(self, index: int) -> SearchBoard:
         """The board of one of the games, to search on until its next move."""
-        return SearchBoard.on(self._boards[index])
+        return SearchBoard(self._boards[index])
 
     def bonus_of(self, index: int) -> int:
         """Points for declaring that White has for the pieces given as a handicap in this game."""

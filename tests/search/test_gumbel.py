@@ -1,5 +1,7 @@
 """Gumbel search: what a few visits make of a policy."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -60,10 +62,10 @@ def test_the_board_is_as_before_after_the_search():
     board = VectorShogi(3, 7)
     for _ in range(20):
         board.step(board.random_actions())
-    before = [board.search_board(row).legal_moves().tolist() for row in range(3)]
+    before = [board.search_board(row).look().moves.tolist() for row in range(3)]
     seen = board.observations.copy()
     GumbelSearch(by_material).improve(board)
-    assert [board.search_board(row).legal_moves().tolist() for row in range(3)] == before
+    assert [board.search_board(row).look().moves.tolist() for row in range(3)] == before
     np.testing.assert_array_equal(board.observations, seen)
 
 
@@ -113,3 +115,26 @@ def test_the_only_legal_move_is_played_without_a_search():
     board, found = improve(counting, [forced], games=1)
     assert len(board.positions.legal) == sum(shown) == 1
     assert found.policy.tolist() == [1.0]
+
+
+def test_python_looks_for_cycles_after_a_search_as_it_did_before():
+    was_enabled = gc.isenabled()
+    try:
+        for switch in (gc.disable, gc.enable):
+            switch()
+            before = gc.isenabled()
+            improve(uniform, [HANGING_ROOK])
+            assert gc.isenabled() == before
+    finally:
+        (gc.enable if was_enabled else gc.disable)()
+
+
+def test_moves_that_the_network_rules_out_do_not_break_the_search():
+    def certain(positions):
+        log_probs = np.full(len(positions.legal), -200, np.float32)
+        log_probs[positions.offsets[:-1]] = 0
+        return Evaluation(log_probs, np.zeros(len(positions), np.float32))
+
+    _, found = improve(certain, [HANGING_ROOK], GumbelSettings(visits=16, considered=16))
+    assert np.isfinite(found.policy).all()
+    assert np.isfinite(found.values).all()
