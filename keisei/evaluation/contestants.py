@@ -41,7 +41,7 @@ from keisei.trained import find_checkpoint, load_trained
 from keisei.usi.protocol import read_go
 
 GRACE = 60.0  # seconds that an engine may be late, or think if its `go` sets no time
-POLICY_TEMPERATURE = 0.5  # at 0, won games often end as draws by repetition (docs/results.md)
+POLICY_TEMPERATURE = 0.5  # at 0, won games often end as draws by repetition (docs/experiments.md)
 
 
 @dataclass
