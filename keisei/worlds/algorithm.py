@@ -18,7 +18,7 @@ from keisei.worlds.config import LearnerSettings
 from keisei.worlds.memory import Arrays, Buffer
 from keisei.worlds.networks import NETWORKS, new_weights
 from keisei.worlds.novelty import Novelty
-from keisei.worlds.stack import Adam, State, leaves_of
+from keisei.worlds.stack import Adam, Inputs, State, leaves_of
 from keisei.worlds.view import View
 
 Ints = npt.NDArray[np.int64]
@@ -90,17 +90,23 @@ class Algorithm:
         """How many turns an agent must remember."""
         raise NotImplementedError
 
+    def inputs_of(self, observations: npt.NDArray[Any]) -> Inputs:
+        """What the networks are asked about, of observations [agents, batch, ...]."""
+        ones = self.view.ones(observations) if self.network.takes_ones else None
+        return ones or torch.from_numpy(self.view.encode(observations))
+
     def answer(
-        self, state: State, inputs: torch.Tensor, carried: torch.Tensor
+        self, state: State, inputs: Inputs, carried: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """What the networks say [agents, batch, outputs], and what they carry on."""
         features, carried = self.network.features(state, inputs, carried)
         return self.only_possible(self.say(state, features), inputs), carried
 
-    def only_possible(self, outputs: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+    def only_possible(self, outputs: torch.Tensor, inputs: Inputs) -> torch.Tensor:
         """The outputs [..., outputs], with `IMPOSSIBLE` for actions that the inputs rule out."""
         if not self.view.mask:
             return outputs
+        assert isinstance(inputs, torch.Tensor), "windows of cells have no mask"
         possible = inputs[..., -self.view.mask :] > 0
         possible |= ~possible.any(dim=-1, keepdim=True)  # of an agent that is not there
         actions, others = outputs[..., : self.num_actions], outputs[..., self.num_actions :]

@@ -17,7 +17,7 @@ from keisei.worlds.config import PPOSettings
 from keisei.worlds.memory import Arrays
 from keisei.worlds.networks import Network
 from keisei.worlds.ppo import PPO
-from keisei.worlds.stack import State
+from keisei.worlds.stack import Inputs, State
 from keisei.worlds.view import View
 
 CRITIC = "critic."  # before the names of its weights
@@ -50,9 +50,13 @@ class CentralPPO(PPO):
     def outputs(self) -> int:
         return self.num_actions  # of the policy's network: the value comes from the critic
 
+    def inputs_of(self, observations: npt.NDArray[Any]) -> torch.Tensor:
+        return torch.from_numpy(self.view.encode(observations))  # of which the policy gets a part
+
     def answer(
-        self, state: State, inputs: torch.Tensor, carried: torch.Tensor
+        self, state: State, inputs: Inputs, carried: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
+        assert isinstance(inputs, torch.Tensor)
         scores, carried = super().answer(state, inputs[..., : self._own_inputs], carried)
         return torch.cat([scores, self._values(state, inputs)], dim=-1), carried
 

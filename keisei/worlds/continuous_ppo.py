@@ -17,7 +17,7 @@ from keisei.worlds.algorithm import Ints
 from keisei.worlds.config import PPOSettings
 from keisei.worlds.memory import Arrays
 from keisei.worlds.ppo import PPO, Floats
-from keisei.worlds.stack import State
+from keisei.worlds.stack import Inputs, State
 from keisei.worlds.view import View
 
 WIDTH = "log_std"  # the weights that are the widths' logarithms: the same in every state
@@ -53,7 +53,7 @@ class ContinuousPPO(PPO):
         return self._size + 1
 
     def answer(
-        self, state: State, inputs: torch.Tensor, carried: torch.Tensor
+        self, state: State, inputs: Inputs, carried: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         said, carried = super().answer(state, inputs, carried)
         widths = state[WIDTH].expand(*said.shape[:2], -1)

@@ -218,7 +218,7 @@ class Learner(Model):
     def _answer(self, observations: npt.NDArray[Any]) -> tuple[Floats, Floats]:
         """What the network says, and what it would carry on."""
         with torch.inference_mode():
-            inputs = torch.from_numpy(self.algorithm.view.encode(observations))[None]
+            inputs = self.algorithm.inputs_of(np.asarray(observations)[None])
             carried = torch.from_numpy(self.carried)[None]
             scores, carried = self.algorithm.answer(self.state, inputs, carried)
         return scores[0].numpy(), carried[0].numpy()

@@ -14,7 +14,7 @@ from torch.nn.functional import conv2d
 
 from keisei.errors import KeiseiError
 from keisei.worlds.config import LearnerSettings
-from keisei.worlds.stack import State, dense
+from keisei.worlds.stack import Inputs, State, dense
 from keisei.worlds.view import View
 
 LARGEST = 96  # pixels of a side; larger pictures are averaged down
@@ -36,6 +36,11 @@ class Network:
         bound = settings.last_layer_scale * (3 / self.width) ** 0.5
         self._add(f"w{self.depth}", f"b{self.depth}", self.width, outputs, bound)
 
+    @property
+    def takes_ones(self) -> bool:
+        """Is it enough to know which of its inputs are 1?"""
+        return self.depth > 0
+
     def _first_layers(self, view: View, settings: LearnerSettings) -> int:
         """What comes before the plain layers; returns how many numbers it gives."""
         return view.inputs
@@ -52,11 +57,12 @@ class Network:
         self.layout[bias] = (1, outputs, 0.0)
 
     def features(
-        self, weights: State, inputs: torch.Tensor, carried: torch.Tensor, prefix: str = ""
+        self, weights: State, inputs: Inputs, carried: torch.Tensor, prefix: str = ""
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Features [agents, batch, width] of inputs [agents, batch, in], and what to carry on."""
         for layer in range(self.depth):
             inputs = torch.relu(dense(weights, f"{layer}", inputs, prefix))
+        assert isinstance(inputs, torch.Tensor), "without layers, it must be given all inputs"
         return inputs, carried
 
     def unroll(
@@ -94,6 +100,8 @@ def new_weights(layout: dict[str, tuple[int, int, float]], generator: torch.Gene
 class PictureNetwork(Network):
     """Filters that slide over a picture (a window of cells, or pixels), then plain layers."""
 
+    takes_ones = False
+
     def _first_layers(self, view: View, settings: LearnerSettings) -> int:
         if view.picture is None:
             raise KeiseiError(
@@ -114,8 +122,9 @@ class PictureNetwork(Network):
         return sides[0] * sides[1] * planes
 
     def features(
-        self, weights: State, inputs: torch.Tensor, carried: torch.Tensor, prefix: str = ""
+        self, weights: State, inputs: Inputs, carried: torch.Tensor, prefix: str = ""
     ) -> tuple[torch.Tensor, torch.Tensor]:
+        assert isinstance(inputs, torch.Tensor)
         x = self._picture(inputs)
         for layer, form in enumerate(self._filters):
             filters, biases = weights[f"{prefix}wf{layer}"], weights[f"{prefix}bf{layer}"]
@@ -171,7 +180,7 @@ class MemoryNetwork(Network):
         return size
 
     def features(
-        self, weights: State, inputs: torch.Tensor, carried: torch.Tensor, prefix: str = ""
+        self, weights: State, inputs: Inputs, carried: torch.Tensor, prefix: str = ""
     ) -> tuple[torch.Tensor, torch.Tensor]:
         new = self._cell(weights, self._seen(weights, inputs, prefix), carried, prefix)
         return new, new
@@ -195,8 +204,8 @@ class MemoryNetwork(Network):
             carried = torch.where(looks[:, :, turn, None], known, new)
         return torch.stack(features, dim=2)
 
-    def _seen(self, weights: State, inputs: torch.Tensor, prefix: str) -> torch.Tensor:
-        plain, _ = super().features(weights, inputs, inputs, prefix)
+    def _seen(self, weights: State, inputs: Inputs, prefix: str) -> torch.Tensor:
+        plain, _ = super().features(weights, inputs, torch.empty(0), prefix)
         return dense(weights, "x", plain, prefix)
 
     def _cell(

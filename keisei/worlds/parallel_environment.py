@@ -61,7 +61,7 @@ class Team:
         """The actions of all members: one product, then each chooses by its own stream."""
         with torch.inference_mode():
             seen = np.stack([states[i] for i in self.agents])
-            inputs = torch.from_numpy(self.algorithm.view.encode(seen))
+            inputs = self.algorithm.inputs_of(seen)
             before = torch.from_numpy(np.stack([learner.carried for learner in self.learners]))
             stack = spread(self.stack, len(self.agents)) if self.shared else self.stack
             scores, carried = self.algorithm.answer(stack, inputs, before)

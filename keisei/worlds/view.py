@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import isqrt, prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class Ones:
+    """Inputs of networks that are all 0 or 1, as the numbers of those that are 1: most are not."""
+
+    places: npt.NDArray[np.int32]  # of all observations, end to end
+    bounds: npt.NDArray[np.int32]  # where those of each begin, and where the last ones end
+    agents: int  # observations are as many for each
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +76,36 @@ class View:
         else:
             numbers = self.table.take(observations, axis=0)
         return numbers.reshape(*lead, self.inputs)
+
+    def ones(self, observations: npt.NDArray[Any]) -> Ones | None:
+        """Where `encode` has a 1, for observations [agents, batch, *shape]; None if it has more.
+
+        >>> view = View((2,), np.dtype(np.uint8), table=np.eye(3, dtype=np.float32))
+        >>> view.ones(np.array([[[2, 0]]], np.uint8)).places.tolist()
+        [2, 3]
+        """
+        if self._shown is None:
+            return None
+        cells, codes = prod(self.shape), observations.reshape(-1)
+        count_of, planes_of = self._shown
+        counts = count_of.take(codes)
+        here = np.flatnonzero(counts > 0)
+        planes = planes_of.take(codes.take(here), axis=0)
+        places = (here % cells * (self.inputs // cells)).astype(np.int32)[:, None] + planes
+        sums = counts.reshape(-1, cells).sum(axis=1, dtype=np.int32)
+        bounds = np.concatenate([[0], sums.cumsum()]).astype(np.int32)
+        return Ones(places[planes >= 0], bounds, len(observations))
+
+    @cached_property
+    def _shown(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]] | None:
+        """By code: in how many planes it is 1, and in which ones; -1 after the last of them."""
+        if self.table is None or not np.isin(self.table, (0, 1)).all():
+            return None
+        counts = self.table.sum(axis=1).astype(np.uint8)
+        planes = np.full((len(counts), counts.max(initial=1)), -1, np.int32)
+        for code, row in enumerate(self.table):
+            planes[code, : counts[code]] = np.flatnonzero(row)
+        return counts, planes
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, View):

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.settings import ConfigError
-from keisei.worlds.entities import WAYS
+from keisei.worlds.entities import MAX_SUMS, WAYS
 from keisei.worlds.grid import (
     FACING_NAMES,
     STEPS,
@@ -210,7 +210,7 @@ class World(Grid):
             seen = self.look(cells)
             self.grid[-1][self.positions] = 0
         if self.settings.facing:
-            seen = self._turned[self.facing[who][..., None], seen]
+            seen = self._turned.take(self.facing[who][..., None] * MAX_SUMS + seen)
         if self.times_out:
             seen[self.out[who] > 0] = 0
         return seen

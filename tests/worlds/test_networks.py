@@ -17,8 +17,8 @@ from keisei.worlds.memory import NO_ACTION
 from keisei.worlds.networks import MemoryNetwork, PictureNetwork, new_weights
 from keisei.worlds.pettingzoo_world import PettingZooWorld
 from keisei.worlds.ppo import _sequences
-from keisei.worlds.stack import leaves_of
-from keisei.worlds.view import View
+from keisei.worlds.stack import dense, leaves_of
+from keisei.worlds.view import Ones, View
 
 GENERATOR = torch.Generator().manual_seed(1)
 NOTHING = torch.zeros(2, 3, 0)
@@ -55,6 +55,34 @@ def test_large_pictures_are_averaged_down_and_pixels_go_from_0_to_1():
     seen = torch.from_numpy(view.encode(np.full((2, 1, 200, 300, 3), 255, np.uint8)))
     assert network._picture(seen).shape == (2, 1, 50, 75, 3)
     assert torch.equal(network._picture(seen), torch.ones(2, 1, 50, 75, 3))
+
+
+@pytest.mark.parametrize("settings", ["", "facing: true", "facing: true, distinct_agents: true"])
+def test_the_rows_of_the_ones_add_up_to_the_product_with_all_inputs(settings):
+    options = [f"world_settings={{{settings}}}", "copies=4", "agents=[ppo]"]
+    with make_environment("cleanup", options) as environment:
+        environment.run_epoch()
+        (team,), seen = environment.teams, environment.world.pov()
+    view = team.algorithm.view
+    every = torch.from_numpy(view.encode(seen))
+    ones = team.algorithm.inputs_of(seen)
+    assert isinstance(ones, Ones)
+    assert len(ones.places) == every.sum()
+    assert torch.allclose(dense(team.stack, "0", ones), dense(team.stack, "0", every), atol=1e-5)
+
+
+def test_windows_without_anything_in_them_are_the_bias_alone():
+    view = View((3,), np.dtype(np.uint8), np.eye(4, 3, k=-1, dtype=np.float32))
+    weights = {"w0": torch.ones(2, 9, 5), "b0": torch.full((2, 1, 5), 7.0)}
+    seen = np.array([[[0, 0, 0], [0, 2, 0]], [[3, 3, 3], [0, 0, 0]]], np.uint8)
+    sums = dense(weights, "0", view.ones(seen))
+    assert sums[:, :, 0].tolist() == [[7, 8], [10, 7]]
+
+
+def test_planes_that_are_not_0_or_1_are_all_given_to_the_network():
+    view = View((3,), np.dtype(np.uint8), np.array([[0.0], [0.5]], np.float32))
+    algorithm = DoubleDQN(view, 2, DoubleDQNSettings())
+    assert algorithm.inputs_of(np.ones((1, 4, 3), np.uint8)).tolist() == [[[0.5] * 3] * 4]
 
 
 def test_filters_need_a_picture():
