@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from keisei import configs
 from keisei.settings import (
     ConfigError,
+    Device,
     Section,
     WandbConfig,
     apply_override,
@@ -35,7 +36,7 @@ class EnvConfig(Section):
     """The game."""
 
     seed: int = Field(1, ge=0, lt=2**63, description="Seed of every random choice in the run.")
-    device: str = Field("auto", description="auto (CUDA if available), cpu, cuda or cuda:N.")
+    device: Device = Field("auto", description="auto (CUDA if available), cpu, cuda or cuda:N.")
     move_limit: int = Field(
         512,
         ge=1,
@@ -63,14 +64,6 @@ class EnvConfig(Section):
         min_length=1,
         description="Where games start, drawn at random: startpos, a handicap, or an SFEN.",
     )
-
-    @field_validator("device")
-    @classmethod
-    def _known_device(cls, device: str) -> str:
-        kind, _, number = device.partition(":")
-        if kind not in ("auto", "cpu", "cuda") or (number and not number.isdigit()):
-            raise ValueError("choose auto, cpu, cuda or cuda:N")
-        return device
 
     @field_validator("start_positions")
     @classmethod

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from keisei.errors import KeiseiError
 from keisei.files import read_regular
@@ -40,6 +40,16 @@ class Section(BaseModel):
             return data
         # If both names are there, the later one counts: overrides come after the file.
         return {_RENAMED.get(name, name): value for name, value in data.items()}
+
+
+def _known_device(device: str) -> str:
+    kind, _, number = device.partition(":")
+    if kind not in ("auto", "cpu", "cuda") or (number and not number.isdigit()):
+        raise ValueError("choose auto, cpu, cuda or cuda:N")
+    return device
+
+
+Device = Annotated[str, AfterValidator(_known_device)]  # `processes.machine.choose_device` finds it
 
 
 class WandbConfig(Section):

@@ -23,6 +23,7 @@ from keisei.core.policy import Evaluation, evaluate, sample
 from keisei.core.precision import autocast
 from keisei.core.rollout import Rollout
 from keisei.errors import KeiseiError
+from keisei.processes.machine import choose_device
 from keisei.shogi import Positions, features
 from keisei.training_config import LEARNERS
 
@@ -48,19 +49,6 @@ def make_learner(config: AppConfig) -> Learner:
     module, _, name = LEARNERS[config.training.algorithm].partition(":")
     learner: Learner = getattr(import_module(module), name)(config)
     return learner
-
-
-def choose_device(name: str) -> torch.device:
-    """The configured device; `auto` is CUDA where there is one."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    device = torch.device(name)
-    there = torch.cuda.device_count()
-    if device.type == "cuda" and (device.index or 0) >= there:
-        raise KeiseiError(
-            f"env.device is {name}, but PyTorch sees {there} CUDA devices here; use auto or cpu"
-        )
-    return device
 
 
 class DivergedError(KeiseiError):

@@ -7,12 +7,32 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from keisei.errors import KeiseiError
+
+if TYPE_CHECKING:
+    import torch
 
 
 def cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def choose_device(name: str, setting: str = "env.device") -> torch.device:
+    """The device of a setting; `auto` is CUDA where there is one."""
+    import torch  # which takes seconds, and most who need this module do not need it
+
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    device = torch.device(name)
+    there = torch.cuda.device_count()
+    if device.type == "cuda" and (device.index or 0) >= there:
+        raise KeiseiError(
+            f"{setting} is {name}, but PyTorch sees {there} CUDA devices here; use auto or cpu"
+        )
+    return device
 
 
 def keep_freed_memory() -> None:

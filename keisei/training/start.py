@@ -10,9 +10,8 @@ from pathlib import Path
 import psutil
 
 from keisei.config_schema import AppConfig, load_config
-from keisei.core.learner import choose_device
 from keisei.errors import KeiseiError
-from keisei.processes.machine import keep_freed_memory
+from keisei.processes.machine import choose_device, keep_freed_memory
 from keisei.processes.shared_memory import layout_bytes
 from keisei.runs.checkpoint import understanding
 from keisei.runs.run import Run, is_training

@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from keisei.config_schema import AppConfig
-from keisei.core.learner import Metrics, choose_device, make_learner
+from keisei.core.learner import Metrics, make_learner
 from keisei.core.precision import resolve_precision
 from keisei.core.rollout import Rollout
 from keisei.evaluation.match import MatchResult, play_games
 from keisei.evaluation.players import GreedyPlayer, Player, PolicyPlayer, RandomPlayer
+from keisei.processes.machine import choose_device
 from keisei.runs.checkpoint import CheckpointStore
 from keisei.runs.run import Run
 from keisei.runs.trace import Trace

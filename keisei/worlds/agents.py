@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.errors import KeiseiError
+from keisei.processes.machine import choose_device
 from keisei.worlds.algorithm import Algorithm
 from keisei.worlds.central_ppo import CentralPPO, together
 from keisei.worlds.config import LearnerSettings, PPOSettings, WorldRunConfig
@@ -176,6 +177,7 @@ def _make_model(index: int, config: WorldRunConfig, world: AnyWorld) -> Any:
         return RandomModel(actions, world.copies, seed, view.mask, view.moves)
     if isinstance(settings, LearnerSettings):
         algorithm = make_algorithm(kind, settings, world, index)
+        algorithm.device = choose_device(config.device, "device")
         turns = config.parallel.train_interval * world.max_turns
         return Learner(algorithm, world.copies, seed, turns)
     make = load_own(kind, "model", "my_module:Mine")

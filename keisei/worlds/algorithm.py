@@ -54,6 +54,8 @@ class Trained:
 class Algorithm:
     """The base of `DoubleDQN` and `PPO`."""
 
+    device = torch.device("cpu")  # where its networks are
+
     def __init__(self, view: View, num_actions: int, settings: LearnerSettings) -> None:
         self.view, self.num_actions, self.settings = view, num_actions, settings
         self.adam = Adam(settings.learning_rate, settings.max_grad_norm, settings.adam_eps)
@@ -79,7 +81,12 @@ class Algorithm:
     def new_state(self, generator: torch.Generator) -> State:
         """The state of one new agent."""
         weights = new_weights(self.layout, generator)
-        return {**weights, **self.adam.new_state(weights)}
+        state = {**weights, **self.adam.new_state(weights)}
+        return {name: tensor.to(self.device) for name, tensor in state.items()}
+
+    def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
+        """The same numbers, where the networks are."""
+        return torch.from_numpy(array).to(self.device)
 
     @property
     def least_turns(self) -> int:
@@ -92,8 +99,9 @@ class Algorithm:
 
     def inputs_of(self, observations: npt.NDArray[Any]) -> Inputs:
         """What the networks are asked about, of observations [agents, batch, ...]."""
-        ones = self.view.ones(observations) if self.network.takes_ones else None
-        return ones or torch.from_numpy(self.view.encode(observations))
+        few = self.network.takes_ones and self.device.type == "cpu"  # a GPU would rather multiply
+        ones = self.view.ones(observations) if few else None
+        return ones or self.tensor(self.view.encode(observations))
 
     def answer(
         self, state: State, inputs: Inputs, carried: torch.Tensor
@@ -125,8 +133,8 @@ class Algorithm:
         """
         if not self.network.carried:
             return self.network.features(weights, inputs, inputs, prefix)[0]
-        carried, first = torch.from_numpy(batch["carried"]), torch.from_numpy(batch["first"] > 0)
-        looks = torch.from_numpy(batch["action"] < 0)
+        carried, first = self.tensor(batch["carried"]), self.tensor(batch["first"] > 0)
+        looks = self.tensor(batch["action"] < 0)
         return self.network.unroll(weights, inputs, carried, first, looks, prefix)
 
     def choose(
@@ -171,19 +179,21 @@ class Algorithm:
     def learn(self, state: State, batches: Arrays) -> Trained:
         """Train all agents of the state, in place, on their batches [agents, steps, batch, ...]."""
         agents, steps = batches["action"].shape[:2]
-        total, failed = torch.zeros(agents), torch.zeros(agents, dtype=torch.int64)
+        total = torch.zeros(agents, device=self.device)
+        failed = torch.zeros(agents, dtype=torch.int64, device=self.device)
         for step in range(steps):
             leaves = leaves_of(state, self.weights)
             batch = {name: array[:, step] for name, array in batches.items()}
             loss = self.loss(leaves, state, batch)
             finite = self.adam.step(state, loss, leaves)
             self.after_step(state)
-            total += torch.where(finite, loss.detach(), torch.zeros(()))
+            total += loss.detach().masked_fill(~finite, 0)
             failed += ~finite
         losses = torch.where(failed < steps, total / (steps - failed).clamp(min=1), torch.nan)
         with torch.no_grad():
-            measures = {name: one.numpy() for name, one in self.measure(state, batch).items()}
-        return Trained(losses.numpy(), failed.numpy(), measures)
+            measured = self.measure(state, batch)
+        measures = {name: one.cpu().numpy() for name, one in measured.items()}
+        return Trained(losses.cpu().numpy(), failed.cpu().numpy(), measures)
 
     def __eq__(self, other: object) -> bool:
         return (

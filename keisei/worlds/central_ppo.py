@@ -51,7 +51,7 @@ class CentralPPO(PPO):
         return self.num_actions  # of the policy's network: the value comes from the critic
 
     def inputs_of(self, observations: npt.NDArray[Any]) -> torch.Tensor:
-        return torch.from_numpy(self.view.encode(observations))  # of which the policy gets a part
+        return self.tensor(self.view.encode(observations))  # of which the policy gets a part
 
     def answer(
         self, state: State, inputs: Inputs, carried: torch.Tensor

@@ -16,6 +16,7 @@ from keisei import configs
 from keisei.processes.machine import cores
 from keisei.settings import (
     ConfigError,
+    Device,
     Section,
     WandbConfig,
     apply_override,
@@ -198,6 +199,10 @@ class WorldRunConfig(Section):
         description="The world's own settings; see `keisei worlds config WORLD`.",
     )
     seed: int = Field(1, ge=0, description="Seed of every random choice in the run.")
+    device: Device = Field(
+        "auto",
+        description="Where networks act and learn: auto (CUDA if available), cpu, cuda or cuda:N.",
+    )
     copies: int = Field(128, ge=1, le=65_536, description="Copies of the world, side by side.")
     epochs: int = Field(200, ge=1, description="Episodes that each copy plays.")
     turn_order: Literal["simultaneous", "sequential", "random"] = Field(

@@ -77,7 +77,7 @@ class ContinuousPPO(PPO):
         self, weights: State, outputs: torch.Tensor, batch: Arrays
     ) -> tuple[torch.Tensor, torch.Tensor]:
         means, widths = outputs[..., :-1], weights[WIDTH]
-        moves = torch.from_numpy(batch["move"]).view(means.shape)
+        moves = self.tensor(batch["move"]).view(means.shape)
         noise = (moves - means) * (-widths).exp()
         chosen = (-0.5 * noise.square() - widths - HALF_LOG_TWO_PI).sum(dim=-1)
         entropy = (widths + 0.5 + HALF_LOG_TWO_PI).sum(dim=-1).expand_as(chosen)

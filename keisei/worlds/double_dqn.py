@@ -110,7 +110,7 @@ class DoubleDQN(Algorithm):
 
     def _steps(self, leaves: State, state: State, batch: Arrays) -> Steps:
         """The steps of a batch, with the features of what was seen before and after each."""
-        seen = torch.from_numpy(self.view.encode(batch["state"]))
+        seen = self.tensor(self.view.encode(batch["state"]))
         now = self.features(leaves, seen, batch)
         if self.network.carried:  # what is seen after a turn of a sequence is its next turn
             with torch.no_grad():
@@ -119,12 +119,12 @@ class DoubleDQN(Algorithm):
             seen = seen[:, :, 1:]
             batch = {name: batch[name][:, :, :-1] for name in ("action", "reward", "done")}
         else:
-            seen = torch.from_numpy(self.view.encode(batch["next_state"]))
+            seen = self.tensor(self.view.encode(batch["next_state"]))
             with torch.no_grad():
                 after = self.features(state, seen, batch)
                 slow = self.features(state, seen, batch, "target.")
         action, reward, done = (
-            torch.from_numpy(batch[name]).flatten(1) for name in ("action", "reward", "done")
+            self.tensor(batch[name]).flatten(1) for name in ("action", "reward", "done")
         )
         now, after, slow, seen = (part.flatten(1, -2) for part in (now, after, slow, seen))
         return Steps(now, after, slow, seen, action.clamp(min=0), action >= 0, reward, ~done)
@@ -140,7 +140,7 @@ class DoubleDQN(Algorithm):
         return steps.mean(smooth_l1_loss(taken, goal, reduction="none"))
 
     def measure(self, state: State, batch: Arrays) -> dict[str, torch.Tensor]:
-        inputs = torch.from_numpy(self.view.encode(batch["state"]))
+        inputs = self.tensor(self.view.encode(batch["state"]))
         values = self.say(state, self.features(state, inputs, batch).flatten(1, -2))
         return {"q": values.max(dim=-1).values.mean(dim=1)}
 

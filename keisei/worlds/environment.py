@@ -20,7 +20,7 @@ from keisei.worlds.memory import NO_ACTION
 from keisei.worlds.models import Ints, Learner, check_model
 from keisei.worlds.registry import AnyWorld
 from keisei.worlds.social import SocialRewards
-from keisei.worlds.stack import assign, clone
+from keisei.worlds.stack import assign, kept
 
 Self = TypeVar("Self", bound="Environment")
 
@@ -258,8 +258,7 @@ class Environment:
             "learned": {agent: dict(numbers) for agent, numbers in self.learned.items()},
             "failed_trainings": self.failed_trainings,
             "ready": {
-                agent: {**done, "state": clone(done["state"])}
-                for agent, done in self._ready.items()
+                agent: {**done, "state": kept(done["state"])} for agent, done in self._ready.items()
             },
             "plans": {},  # what only a ParallelEnvironment has
         }

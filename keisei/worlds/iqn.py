@@ -36,7 +36,7 @@ class IQN(DoubleDQN):
 
     def say(self, weights: State, features: torch.Tensor) -> torch.Tensor:
         # The last layer is linear: the mean of what it says is what it says of the mean.
-        told = self._told(weights, _TAUS, features.shape[0]).mean(dim=2)
+        told = self._told(weights, _TAUS.to(self.device), features.shape[0]).mean(dim=2)
         return self.network.last(weights, features * told)
 
     def quantiles(
@@ -52,7 +52,7 @@ class IQN(DoubleDQN):
         self, weights: State, taus: torch.Tensor, agents: int, prefix: str = ""
     ) -> torch.Tensor:
         """What the features are multiplied by for each tau [agents, batch or 1, taus, width]."""
-        waves = torch.cos(math.pi * torch.arange(COSINES) * taus[..., None])
+        waves = torch.cos(math.pi * torch.arange(COSINES, device=taus.device) * taus[..., None])
         waves = waves.expand(agents, -1, -1, -1)
         told = torch.relu(dense(weights, "e", waves.flatten(1, 2), prefix))
         return told.view(agents, *waves.shape[1:3], self.network.width)
@@ -74,7 +74,7 @@ class IQN(DoubleDQN):
 
     def loss(self, leaves: State, state: State, batch: Arrays) -> torch.Tensor:
         steps = self._steps(leaves, state, batch)
-        tau, tau_after = (torch.from_numpy(batch[n]).flatten(1, -2) for n in ("tau", "tau_after"))
+        tau, tau_after = (self.tensor(batch[n]).flatten(1, -2) for n in ("tau", "tau_after"))
         with torch.no_grad():
             values = self.only_possible(self.say(state, steps.after), steps.seen_after)
             best = values.argmax(dim=-1)

@@ -19,7 +19,7 @@ from keisei.random_streams import RandomStreams
 from keisei.worlds.algorithm import IMPOSSIBLE, Algorithm, pick
 from keisei.worlds.memory import Arrays, Buffer
 from keisei.worlds.novelty import Novelty
-from keisei.worlds.stack import clone
+from keisei.worlds.stack import kept
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -219,9 +219,9 @@ class Learner(Model):
         """What the network says, and what it would carry on."""
         with torch.inference_mode():
             inputs = self.algorithm.inputs_of(np.asarray(observations)[None])
-            carried = torch.from_numpy(self.carried)[None]
+            carried = self.algorithm.tensor(self.carried)[None]
             scores, carried = self.algorithm.answer(self.state, inputs, carried)
-        return scores[0].numpy(), carried[0].numpy()
+        return scores[0].cpu().numpy(), carried[0].cpu().numpy()
 
     def choose(self, scores: Floats, carried: Floats) -> Ints:
         """Actions from the network's outputs [copies, outputs], by the agent's own stream.
@@ -301,7 +301,7 @@ class Learner(Model):
 
     def state_dict(self) -> dict[str, Any]:
         return {
-            "state": clone(self.state),
+            "state": kept(self.state),
             "memory": self.memory.get_buffer_snapshot(),
             "streams": self.streams.state.copy(),
             "rng": self.rng.bit_generator.state,

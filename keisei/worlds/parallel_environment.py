@@ -62,12 +62,13 @@ class Team:
         with torch.inference_mode():
             seen = np.stack([states[i] for i in self.agents])
             inputs = self.algorithm.inputs_of(seen)
-            before = torch.from_numpy(np.stack([learner.carried for learner in self.learners]))
+            before = self.algorithm.tensor(np.stack([one.carried for one in self.learners]))
             stack = spread(self.stack, len(self.agents)) if self.shared else self.stack
-            scores, carried = self.algorithm.answer(stack, inputs, before)
+            answers = self.algorithm.answer(stack, inputs, before)
+        scores, carried = (answer.cpu().numpy() for answer in answers)
         return [
             learner.choose(*said)
-            for learner, *said in zip(self.learners, scores.numpy(), carried.numpy(), strict=True)
+            for learner, *said in zip(self.learners, scores, carried, strict=True)
         ]
 
 
@@ -229,7 +230,8 @@ class ParallelEnvironment(Environment):
         kind: type[HereLearning] = HereLearning
         workers = 1
         if self.parallel.async_learning or plan.in_processes:
-            kind = ThreadLearning if self.parallel.use_threads else ProcessLearning
+            here = self.parallel.use_threads or team.algorithm.device.type != "cpu"
+            kind = ThreadLearning if here else ProcessLearning
             everybody = len(self.learners)
             share = self.parallel.workers_for(everybody) * len(team.agents) / everybody
             workers = max(1, min(round(share), team.num_rows))
@@ -246,7 +248,8 @@ class ParallelEnvironment(Environment):
         """In processes if asked for, or if no stack fits all; else what is fastest here."""
         if not self.parallel.parallel_training:
             return Plan(chunk=1, in_processes=False)
-        workers = self.parallel.workers_for(len(self.learners))
+        on_cpu = team.algorithm.device.type == "cpu"  # a GPU is not to be shared by processes
+        workers = self.parallel.workers_for(len(self.learners)) if on_cpu else 1
         plan = calibrate(team.algorithm, team.stack, batches, workers)
         several = len(self.teams) > 1 or self.parallel.num_workers is not None
         return Plan(plan.chunk, plan.in_processes or (several and workers > 1))

@@ -109,7 +109,7 @@ class PPO(Algorithm):
         settings = self.settings
         values, chosen, entropy, share = self._said(leaves, batch)
         old, advantage, returns = (
-            torch.from_numpy(batch[name]).flatten(1) for name in ("log_prob", "advantage", "return")
+            self.tensor(batch[name]).flatten(1) for name in ("log_prob", "advantage", "return")
         )
         ratio = (chosen - old).exp()
         advantage = advantage - (advantage * share).sum(dim=1, keepdim=True)
@@ -124,7 +124,7 @@ class PPO(Algorithm):
     def measure(self, state: State, batch: Arrays) -> dict[str, torch.Tensor]:
         """Entropy, value, and how far the policy is from the one that acted (KL divergence)."""
         values, chosen, entropy, share = self._said(state, batch)
-        change = chosen - torch.from_numpy(batch["log_prob"]).flatten(1)
+        change = chosen - self.tensor(batch["log_prob"]).flatten(1)
         numbers = {
             "entropy": entropy,
             "kl": change.exp() - 1 - change,  # of few samples, and never below 0
@@ -134,9 +134,9 @@ class PPO(Algorithm):
 
     def _said(self, weights: State, batch: Arrays) -> tuple[torch.Tensor, ...]:
         """Values, log-probabilities of what was chosen, entropies, and each step's share."""
-        inputs = torch.from_numpy(self.view.encode(batch["state"]))
+        inputs = self.tensor(self.view.encode(batch["state"]))
         outputs = self._outputs(weights, inputs, batch)
-        actions = torch.from_numpy(batch["action"]).flatten(1)
+        actions = self.tensor(batch["action"]).flatten(1)
         steps = (actions >= 0).float()  # a turn that only looks is not a step
         share = steps / steps.sum(dim=1, keepdim=True).clamp(min=1)
         return outputs[..., -1], *self._judge(weights, outputs, batch), share
@@ -145,7 +145,7 @@ class PPO(Algorithm):
         self, weights: State, outputs: torch.Tensor, batch: Arrays
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Log-probabilities of what was chosen, and the policies' entropies [agents, steps]."""
-        actions = torch.from_numpy(batch["action"]).flatten(1)
+        actions = self.tensor(batch["action"]).flatten(1)
         log_probs = torch.log_softmax(outputs[..., :-1], dim=-1)
         chosen = log_probs.gather(-1, actions.clamp(min=0)[..., None]).squeeze(-1)
         return chosen, -(log_probs.exp() * log_probs).sum(dim=-1)

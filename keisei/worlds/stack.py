@@ -72,6 +72,11 @@ def clone(state: State) -> State:
     return {name: tensor.clone() for name, tensor in state.items()}
 
 
+def kept(state: State) -> State:
+    """The same numbers in new memory, on the CPU: what goes into a file."""
+    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in state.items()}
+
+
 def assign(target: State, source: State) -> None:
     """Write all numbers of `source` into the memory of `target`."""
     for name, tensor in target.items():

@@ -9,11 +9,10 @@ import socket
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from keisei.core.learner import choose_device
 from keisei.core.neural_network import ActorCriticResTower
 from keisei.core.policy import evaluate
 from keisei.core.precision import acting_network
-from keisei.processes.machine import name_process
+from keisei.processes.machine import choose_device, name_process
 from keisei.processes.shared_memory import SharedArrays
 from keisei.shogi.positions import Positions, join
 from keisei.training.parallel.central_policy import NO_VERSION, NOTE, request_layout

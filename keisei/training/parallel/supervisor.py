@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from keisei.config_schema import AppConfig
-from keisei.core.learner import Learner, choose_device
+from keisei.core.learner import Learner
 from keisei.core.precision import acting_network
 from keisei.core.runtime import tracing_pays
 from keisei.errors import KeiseiError
 from keisei.processes.line import describe_exit, is_stopped, was_killed
+from keisei.processes.machine import choose_device
 from keisei.processes.other_load import FreeCores
 from keisei.processes.shared_memory import SharedArrays
 from keisei.runs.trace import Trace
