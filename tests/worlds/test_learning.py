@@ -41,3 +41,11 @@ def test_agents_get_twice_as_much_as_random_ones(settings):
     with make_environment("treasure_hunt", [*quick, *settings]) as environment:
         epochs = (environment.run_experiment(1)[-1].returns for _ in range(30))
         assert any((learned > 2 * chance).all() for learned in epochs)
+
+
+@pytest.mark.parametrize("mode", ["parallel.enabled=true", "parallel.enabled=false"])
+def test_each_agent_may_have_its_own_budget_of_training_steps(make, mode):
+    environment = make("agents=[{kind: ppo, replay_ratio: 0.1}, ppo]", mode)
+    environment.run_experiment(2)
+    steps = [int(learner.state["steps"]) for _, learner in environment.learners]
+    assert steps == [16, 8]  # 2 epochs x 20 turns x 4 copies x 0.1, and x 0.05
