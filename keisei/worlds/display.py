@@ -15,7 +15,7 @@ from rich.table import Table
 from keisei.runs.quiet_output import QuietOutput
 from keisei.worlds.drawing import colored_text
 from keisei.worlds.environment import EpochResult
-from keisei.worlds.registry import WORLDS, is_pettingzoo
+from keisei.worlds.registry import code_named_by, is_pettingzoo
 from keisei.worlds.world import World
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Lines:
     def _name(self) -> str:
         run, usual = self.training.run, type(self.training.config)().runs_dir
         known = str(run.folder.parent) == usual
-        trust = "" if self.training.config.world in WORLDS else " --trust"
+        trust = " --trust" if code_named_by(self.training.config) else ""
         return shlex.quote(run.name if known else str(run.folder)) + trust
 
 

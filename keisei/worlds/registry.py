@@ -9,7 +9,7 @@ from keisei.settings import ConfigError, Section
 from keisei.worlds.cleanup import Cleanup
 from keisei.worlds.coins import Coins
 from keisei.worlds.commons_harvest import CommonsHarvest
-from keisei.worlds.config import WorldRunConfig
+from keisei.worlds.config import KINDS, WorldRunConfig
 from keisei.worlds.own_world import load_own_world
 from keisei.worlds.pettingzoo_world import PettingZooSettings, PettingZooWorld, load_pettingzoo
 from keisei.worlds.prisoners_dilemma import PrisonersDilemma
@@ -33,6 +33,20 @@ _EXAMPLES: tuple[type[World], ...] = (
     Coins,
 )
 WORLDS = {world.name: world for world in _EXAMPLES}
+
+
+def code_named_by(config: WorldRunConfig) -> dict[str, str]:
+    """What is code from outside Keisei in these settings: the `world`, the first of the `agents`.
+
+    >>> code_named_by(WorldRunConfig(world="my_world:Mine", agents=["ppo"]))
+    {'world': 'my_world:Mine'}
+    """
+    code = {} if config.world in WORLDS else {"world": config.world}
+    for number in range(len(config.agents)):
+        kind, _ = config.agent(number)
+        if kind not in KINDS:
+            code.setdefault("agents", kind)
+    return code
 
 
 def find_world(name: str) -> type[World]:

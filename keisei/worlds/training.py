@@ -33,12 +33,12 @@ from keisei.runs.tensorboard import TensorBoardWriter
 from keisei.runs.trace import Trace, check_trace_file
 from keisei.runs.wandb_writer import WandbWriter
 from keisei.settings import to_yaml
-from keisei.worlds.config import KINDS, WorldRunConfig, load_world_config
+from keisei.worlds.config import WorldRunConfig, load_world_config
 from keisei.worlds.curves import draw_returns
 from keisei.worlds.display import Lines, make_display
 from keisei.worlds.environment import EpochResult
 from keisei.worlds.parallel_environment import build
-from keisei.worlds.registry import WORLDS
+from keisei.worlds.registry import code_named_by
 
 log = logging.getLogger(__name__)
 
@@ -239,12 +239,8 @@ def load_run_config(run: Run, overrides: Sequence[str] = (), trust: bool = False
     """
     config = load_world_config(None, run.config_path, overrides)
     named = {one.partition("=")[0].strip() for one in overrides}
-    kinds = [config.agent(number)[0] for number in range(len(config.agents))]
-    code = {
-        "world": [] if config.world in WORLDS else [config.world],
-        "agents": [kind for kind in kinds if kind not in KINDS],
-    }
-    foreign = [f"{what} {names[0]}" for what, names in code.items() if names and what not in named]
+    code = code_named_by(config).items()
+    foreign = [f"{what} {name}" for what, name in code if what not in named]
     if foreign and not trust:
         raise KeiseiError(
             f"the run {run.name} names the {' and the '.join(foreign)}, which is code from outside "

@@ -51,7 +51,8 @@ def test_a_model_of_ones_own_is_trained_saved_and_resumed_exactly(folder):
 
 def test_it_is_watched_and_swept(folder):
     settings = [*OPTIONS, "-o", "epochs=2", "-o", MIXED]
-    assert keisei("train", "tag", "--name", "a", *settings).exit_code == 0
+    trained = keisei("train", "tag", "--name", "a", *settings)
+    assert "look at it with: keisei worlds watch a --trust" in trained.stdout
     assert "returns: agent 0" in keisei("watch", "a", "--trust").stdout
     for epochs in ("2", "3"):  # the second goes on with the first
         swept = keisei("sweep", "tag", "--seeds", "1", *settings, "-o", f"epochs={epochs}")
