@@ -17,9 +17,7 @@ from torch.nn.functional import embedding_bag
 from keisei.worlds.view import Ones
 
 State = dict[str, torch.Tensor]
-
-
-Inputs = torch.Tensor | Ones
+Inputs = torch.Tensor | Ones  # of networks: all numbers, or which of them are 1
 
 
 def dense(weights: State, layer: str, inputs: Inputs, prefix: str = "") -> torch.Tensor:
