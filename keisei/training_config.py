@@ -24,6 +24,13 @@ class SearchConfig(Section):
     scale: float = Field(
         0.5, gt=0, le=10, description="How strongly the search's values reshape the policy."
     )
+    window: int = Field(
+        1,
+        ge=1,
+        le=100,
+        description="Updates whose moves are learned from: the newest and those before it. Moves "
+        "are learned from as often as with 1, but spread over so many updates, mixed with others.",
+    )
 
 
 class TrainingConfig(Section):

@@ -178,25 +178,29 @@ class ExperienceBuffer:
         return Batch._make([every.take(rows), *columns, improved])
 
     def minibatches(
-        self, size: int, rng: np.random.Generator, share: float = 1.0
+        self, size: int, rng: np.random.Generator, share: float = 1.0, most: int | None = None
     ) -> Iterator[Batch]:
         """All steps once, or a share of them, in minibatches of at most `size`.
+
+        With `most`, it is of so many steps drawn at random, instead of all.
 
         They are in random order, and nearly equal in size: a small rest at the end would count as
         much as a whole minibatch.
         """
-        rows, weights = self._draw(share, rng)
+        rows, weights = self._draw(share, rng, most)
         for part in np.array_split(np.arange(len(rows)), math.ceil(len(rows) / size)):
             yield self.get_batch(rows[part])._replace(weights=weights[part])
 
-    def _draw(self, share: float, rng: np.random.Generator) -> tuple[npt.NDArray[np.intp], Floats]:
+    def _draw(
+        self, share: float, rng: np.random.Generator, most: int | None
+    ) -> tuple[npt.NDArray[np.intp], Floats]:
         """Steps in random order, and how many each stands for.
 
         Gradients are as long as advantages are large, so steps are drawn in proportion to that, and
         weigh the less the likelier they were: the mean stays right, and half of the steps tell
         nearly as much as all of them.
         """
-        order = rng.permutation(len(self))
+        order = rng.permutation(len(self))[:most]
         if share == 1:
             return order, np.ones(len(order), dtype=np.float32)
         surprise = np.abs(self.get_batch().advantages[order].astype(np.float64))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from keisei.config_schema import AppConfig
 from keisei.core.experience_buffer import Batch, ExperienceBuffer
 from keisei.core.learner import Learner, Metrics, mean_metrics
 from keisei.core.rollout import Rollout
@@ -18,25 +20,44 @@ from keisei.shogi.mirror import MIRRORED_ACTION, mirrored
 class GumbelLearner(Learner):
     """Fits the policy to what the search made of it, and the value to what came of the games.
 
+    It draws from a window of recent rollouts, as many moves as are new, so that neighbours in a
+    game are learned from among moves of other games and other weights.
+
     A position's value is learned from the search's values of the moves after it and, where the game
     ended, from its result, weighed by `lambda_gae`.
     """
 
+    def __init__(self, config: AppConfig, device: torch.device | str | None = None) -> None:
+        super().__init__(config, device)
+        self._window: list[Rollout] = []
+
     def update(self, rollouts: Sequence[Rollout], progress: float = 0.0) -> Metrics:
-        """Learn from each position, or from its mirror image, `ppo_epochs` times."""
+        """Learn from positions, or from their mirror images, each about `ppo_epochs` times."""
         settings = self.config.training
-        buffer = ExperienceBuffer.of(rollouts, settings.gamma, settings.lambda_gae)
+        self._window += [rollout.copy() for rollout in rollouts]
+        del self._window[: -settings.search.window * len(rollouts)]
+        buffer = ExperienceBuffer.of(self._window, settings.gamma, settings.lambda_gae)
+        new = sum(int(rollout.learned.sum()) for rollout in rollouts)
         self.set_learning_rate(progress)
         history = [
             self._step(mirror_some(batch, self.rng))
             for _ in range(settings.ppo_epochs)
-            for batch in buffer.minibatches(settings.minibatch_size, self.rng)
+            for batch in buffer.minibatches(settings.minibatch_size, self.rng, most=new)
         ]
         self.finish_update()
         metrics = mean_metrics(history)
         metrics["minibatches"] = len(history)
         metrics["learning_rate"] = self.optimizer.param_groups[0]["lr"]
         return metrics
+
+    def state_dict(self) -> dict[str, Any]:
+        """As of every learner, and the window."""
+        return {**super().state_dict(), "window": [vars(rollout) for rollout in self._window]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """As of every learner; a state of another one, or from before, has no window."""
+        super().load_state_dict(state)
+        self._window = [Rollout(**arrays) for arrays in state.get("window", [])]
 
     def _step(self, batch: Batch) -> dict[str, Tensor]:
         """One gradient step on one minibatch."""

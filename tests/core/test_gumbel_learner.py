@@ -7,6 +7,7 @@ import torch
 from keisei.config_schema import load_config
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.gumbel_learner import GumbelLearner, mirror_some
+from keisei.runs.checkpoint import load_checkpoint, save_checkpoint
 from keisei.selfplay.shard import make_shard, new_rollout
 from keisei.shogi.mirror import MIRRORED_ACTION
 from tests.search.test_gumbel import by_material
@@ -83,3 +84,43 @@ def test_averaged_weights_are_between_the_versions_and_play_the_matches(played):
     torch.testing.assert_close(learner.average.stem.weight, mean)
     now, mean = learner.evaluate(rollout.positions), learner.evaluate_average(rollout.positions)
     assert not np.array_equal(now.values, mean.values)
+
+
+def with_window(config, window):
+    config = config.model_copy(deep=True)
+    config.training.search.window = window
+    return config
+
+
+def test_moves_of_earlier_updates_are_learned_from_until_they_leave_the_window(played):
+    config, rollout = played
+    zeros = rollout.copy()
+    zeros.rewards[:] = zeros.values[:] = zeros.last_values[:] = 0
+    ones = zeros.copy()
+    ones.values[:] = ones.last_values[:] = 1  # of both sides: no game, but easy to tell apart
+    learner = GumbelLearner(with_window(config, 2), "cpu")
+    seen = []
+    learner._step = lambda batch: seen.append(batch.returns.copy()) or {"kl": torch.zeros(())}
+    shares = []
+    for played_then in (ones, zeros, zeros):
+        seen.clear()
+        learner.update([played_then])
+        values = np.concatenate(seen)
+        assert len(values) == 5 * rollout.num_steps  # as much as with a window of one update
+        shares.append((values != 0).mean())
+    assert shares[0] > 0.9
+    assert 0.3 < shares[1] < 0.7
+    assert shares[2] == 0
+
+
+def test_a_learner_goes_on_with_its_window(played, tmp_path):
+    config, rollout = played
+    config = with_window(config, 3)
+    learner, resumed = GumbelLearner(config, "cpu"), GumbelLearner(config, "cpu")
+    learner.update([rollout])
+    save_checkpoint(tmp_path / "one.pt", learner.state_dict())
+    resumed.load_state_dict(load_checkpoint(tmp_path / "one.pt"))
+    for one in (learner, resumed):
+        one.update([rollout])
+    for mine, other in zip(learner.network.parameters(), resumed.network.parameters(), strict=True):
+        assert torch.equal(mine, other)

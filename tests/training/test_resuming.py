@@ -63,6 +63,7 @@ CAN_CHANGE = {
     "training.search.visits": 4,
     "training.search.considered": 4,
     "training.search.scale": 1.0,
+    "training.search.window": 2,
     "training.average": 0.9,
     "stretches": "[{begin: 9, change: {training.gamma: 0.9}}]",
     "evaluation.opponents": "[greedy]",
