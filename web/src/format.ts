@@ -45,6 +45,11 @@ export function percent(value: Maybe): string {
   return value > 0 && value < 0.005 ? "< 1 %" : `${Math.round(value * 100)} %`;
 }
 
+/** What a move lost: whole percents that it reached, since marks begin at some of them. */
+export function lossPercent(loss: number): string {
+  return loss < 0.01 ? "< 1 %" : `${Math.floor(loss * 100 + 1e-6)} %`;
+}
+
 /** A side's chance to win, from Black's value of -1 to 1. */
 export function chance(value: Maybe, side: "black" | "white"): number | null {
   return value == null ? null : (1 + (side === "black" ? value : -value)) / 2;

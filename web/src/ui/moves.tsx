@@ -1,7 +1,7 @@
 /** The moves of a game; the one that is shown stays in sight. */
 import { useEffect, useRef } from "preact/hooks";
 import type { MoveText } from "../api";
-import { percent } from "../format";
+import { lossPercent } from "../format";
 import { settings, useStore } from "../store";
 
 interface Props {
@@ -55,7 +55,7 @@ export function Loss({ loss }: { loss: number | null | undefined }) {
   if (loss == null || loss < 0.01) return null;
   return (
     <span class={`loss ${mark ?? "muted"}`}>
-      −{percent(loss)}
+      −{lossPercent(loss)}
       {mark && ` ${SIGNS[mark]}`}
     </span>
   );
