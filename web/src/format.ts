@@ -55,9 +55,12 @@ export function chance(value: Maybe, side: "black" | "white"): number | null {
   return value == null ? null : (1 + (side === "black" ? value : -value)) / 2;
 }
 
-/** Both sides' chances to win, from Black's value. */
+/** Both sides' chances to win, from Black's value; as they are shown, they make 100 %. */
 export function chances(value: Maybe): string {
-  return value == null ? NONE : `☗ ${percent(chance(value, "black"))}  ☖ ${percent(chance(value, "white"))}`;
+  if (value == null) return NONE;
+  const black = chance(value, "black")!;
+  const white = chance(value, "white")!;
+  return `☗ ${percent(black)}  ☖ ${percent(white < 0.005 ? white : 1 - Math.round(black * 100) / 100)}`;
 }
 
 /** What a rating is of: a network plays differently with search and without. */

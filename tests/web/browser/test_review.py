@@ -87,8 +87,12 @@ def test_a_real_record_is_dropped_and_reviewed(open_page, serve, tmp_path):
     expect(page.locator("ol.moves li")).to_have_count(107)
     expect(page.locator("ol.moves .loss").first).to_be_visible()  # marks come while one looks
     expect(page.locator("ol.moves .mistake").first).to_be_visible()
+    for _ in range(30):
+        chances = page.locator(".value b").inner_text()
+        assert sum(int(said) for said in re.findall(r"(\d+) %", chances)) == 100
+        page.keyboard.press("ArrowRight")
     for said in page.locator("ol.moves .loss").all_inner_texts():
-        lost, sign = re.fullmatch(r"−(\d+) % ?(\S*)", said).groups()
+        lost, sign = re.fullmatch(r"−(\d+) ?(\S*)", said).groups()
         assert sign == ["", "?!", "?", "??"][sum(int(lost) >= least for least in (5, 10, 20))]
 
 
