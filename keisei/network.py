@@ -84,7 +84,7 @@ class Network:
     def export(self, file: str | Path) -> None:
         """Write the network alone to a new file: NAME.pt for Keisei, NAME.onnx for all others.
 
-            keisei.load("overnight").export("overnight.onnx")
+        keisei.load("overnight").export("overnight.onnx")
         """
         export_network(self.path, Path(file))
 

@@ -75,6 +75,13 @@ class Reviews:
         self.threads = Threads("reviewing", 1, waiting=2 * MAX_REVIEWS)
         self._known: OrderedDict[object, _Review] = OrderedDict()
         self._places = Places("reviews are already under way here")
+        self._ready = False
+
+    def get_ready(self) -> None:
+        """Load the network, and PyTorch with it: the first review would wait two seconds for it."""
+        if not self._ready:
+            self._ready = True
+            self.threads.begin(self._networks.load, SHIPPED_PATH)
 
     def refuse_too_many(self) -> None:
         """Say so if no other review can begin now."""

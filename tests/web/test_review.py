@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from keisei.models import SHIPPED_PATH
 from keisei.shogi.records import GameRecord, read_record
 from keisei.shogi.variations import FIRST_NODE, GameTree
 from keisei.web import kept, review
@@ -245,6 +246,19 @@ def test_too_many_reviews_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(review, "MAX_REVIEWS", 0)
     with pytest.raises(Busy):
         reviews.refuse_too_many()
+
+
+def test_the_list_of_games_loads_the_network_for_the_first_review(tmp_path):
+    with serving(tmp_path) as client:
+        assert client.get("/api/kept").json()["games"] == []
+        number = client.post("/api/kept", content=b"startpos moves 7g7f").json()["id"]
+        assert events(client, number)[-1]["done"] == 2  # as if nothing had happened
+    networks = Networks()
+    reviews = review.Reviews(KeptGames(tmp_path), networks, lambda: False)
+    for _ in range(2):
+        reviews.get_ready()
+    reviews.threads._pool.shutdown(wait=True)
+    assert [path for path, *_ in networks._kept] == [SHIPPED_PATH]
 
 
 def test_a_tried_move_says_what_it_keeps(client):
