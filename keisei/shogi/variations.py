@@ -107,7 +107,7 @@ class GameTree:
         pairs = zip(self.record.moves, other.record.moves, strict=False)
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         said = {ply: text for ply, text in other.record.comments.items() if ply <= same}
-        tree = replace(self, record=replace(self.record, comments=said | self.record.comments))
+        tree = replace(self, record=replace(self.record, comments={**said, **self.record.comments}))
         nodes = {ply: ply for ply in range(same + 1)}
         for one in other.variations:  # parents come before what is played from them
             if one.parent in nodes:
