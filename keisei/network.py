@@ -70,6 +70,10 @@ class Network:
 
         The chance is what players scored where the network's value was the same, if the network is
         calibrated (`keisei calibrate`). Every call searches from the beginning.
+
+        >>> game = ShogiGame("4k4/9/4P4/9/9/9/9/9/4K4 b G 1")
+        >>> load("shipped").analyse(game, nodes=20)
+        Analysis(move='G*5b', win_chance=1.0, mate=1, line=['G*5b'])
         """
         if game.outcome:
             raise KeiseiError(f"there is nothing to analyse: the game is over ({game.outcome})")
@@ -78,7 +82,10 @@ class Network:
         return Analysis(found.move, found.score.win_chance, found.score.mate, found.line)
 
     def export(self, file: str | Path) -> None:
-        """Write the network alone to a new file: NAME.pt for Keisei, NAME.onnx for all others."""
+        """Write the network alone to a new file: NAME.pt for Keisei, NAME.onnx for all others.
+
+        keisei.load("overnight").export("overnight.onnx")
+        """
         export_network(self.path, Path(file))
 
 

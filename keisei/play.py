@@ -179,9 +179,9 @@ class TerminalGame:
     def _name(self, report: Report) -> str:
         """A move in both notations and its score: "P-7f (7g7f), 52 % to win"."""
         name, score = self._legal()[report.move], report.score
-        chance = (
-            f"mate in {abs(score.mate)}" if score.mate else f"{100 * score.win_chance:.0f} % to win"
-        )
+        chance = f"{100 * score.win_chance:.0f} % to win"
+        if score.mate:
+            chance = f"{'mates' if score.mate > 0 else 'mated'} in {abs(score.mate)}"
         return f"{name} ({report.move}), {chance}"
 
     # -- what is shown ---------------------------------------------------------------------------

@@ -1,12 +1,11 @@
 """Measures how different a level's games are, and what that costs: the figures of docs/web.md.
 
-    python scripts/measure_variety.py            # half an hour on one core
+    python scripts/measure_variety.py            # an hour and a half on one core
     python scripts/measure_variety.py 1 8 --games 4 --pairs 10
 
 Two games of a level differ if their first ten moves do, against an opponent that always gives the
 same answers. The cost is that of what is drawn in the opening: a level that draws plays a match
-from the start position against the same level that does not, for the strongest level that plays
-by its policy, and the weakest one that searches with the network that comes with Keisei.
+from the start position against the same level that does not.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from __future__ import annotations
 import argparse
 import random
 import tempfile
+import time
 from itertools import combinations, compress
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from keisei.evaluation.match import play_games
 from keisei.evaluation.pairs import Pentanomial
 from keisei.evaluation.players import PolicyPlayer, Turns
 from keisei.evaluation.statistics import summarise
-from keisei.models import NETWORKS, SHIPPED, SHIPPED_PATH
+from keisei.models import NETWORKS, SHIPPED_PATH
 from keisei.models.levels import LEVELS, Level
 from keisei.search import Limit, Thinker
 from keisei.shogi import ShogiGame
@@ -44,6 +44,7 @@ from keisei.web.runs import RunsFolder
 from keisei.web.schema import NewGame
 
 MOVES = 10
+AT_ONCE = 20  # pairs of games that are played side by side
 
 
 def opening(table: Table, number: int, side: Side, human: Network) -> tuple[str, ...]:
@@ -91,6 +92,8 @@ class LevelPlayer:
         """The moves of all games in which it is its turn."""
         histories = {game: turns.history_of(game) for game in turns.games}
         early = [self._draws and len(moves) < OPENING for _, moves in histories.values()]
+        if not self._nodes and not any(early):
+            return self._usual.choose(turns)
         if not self._nodes:
             both = self._usual.choose(turns), self._freely.choose(turns)
             return np.where(early, both[1], both[0])
@@ -112,22 +115,34 @@ class LevelPlayer:
 
 
 def cost(level: Level, pairs: int) -> None:
-    """Play the match, and print what came of it."""
-    result = play_games(LevelPlayer(level, True), LevelPlayer(level, False), 2 * pairs, at_once=32)
-    match = summarise(Pentanomial.of_points(result.pairs()))
-    low, high = match.elo_interval
-    print(f"{result}: {match.elo:+.0f} Elo ({low:+.0f} to {high:+.0f}), {level.player}", flush=True)
+    """Play the match, and print what came of it so far."""
+    players = LevelPlayer(level, True), LevelPlayer(level, False)
+    found = Pentanomial()
+    begin = time.process_time()
+    for played in range(0, pairs, AT_ONCE):
+        games = 2 * min(AT_ONCE, pairs - played)
+        result = play_games(*players, games, first_number=2 * played)
+        found += Pentanomial.of_points(result.pairs())
+        match = summarise(found)
+        low, high = match.elo_interval
+        print(
+            f"drawing costs {level.name} {-match.elo:.0f} Elo ({-high:.0f} to {-low:.0f}): "
+            f"{match.score:.1%} of {match.games} games, {time.process_time() - begin:.0f} s",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("levels", nargs="*", type=int, default=range(1, len(LEVELS) + 1))
-    parser.add_argument("--games", type=int, default=20, help="of each level and side")
-    parser.add_argument("--pairs", type=int, default=200, help="of the match")
+    parser.add_argument("--games", type=int, default=20, help="of each level and side; 0: none")
+    parser.add_argument("--pairs", type=int, default=200, help="of each match; 0: none")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     for number in asked.levels:
-        share, name = different(number, asked.games), LEVELS[number - 1].name
-        print(f"{number} {name}: {share:.0%} of pairs differ by move {MOVES}", flush=True)
-    cost(max((one for one in LEVELS if not one.nodes), key=LEVELS.index), asked.pairs)
-    cost(next(one for one in LEVELS if one.nodes and one.network == SHIPPED), asked.pairs)
+        level = LEVELS[number - 1]
+        if asked.games:
+            share = different(number, asked.games)
+            print(f"{number} {level.name}: {share:.0%} of pairs differ by move {MOVES}", flush=True)
+        if asked.pairs and (level.nodes or level.temperature < OPENING_TEMPERATURE):
+            cost(level, asked.pairs)

@@ -133,6 +133,9 @@ class Run:
         """A metric's columns "step" and "value": a DataFrame if pandas is installed, else arrays.
 
         `win_rate/random` is short for `wins against random`.
+
+            wins = Run.open("overnight").metrics("win_rate/random")
+            print(wins["step"][-1], wins["value"][-1])
         """
         if name.startswith("win_rate/"):
             name = f"wins against {name.removeprefix('win_rate/')}"

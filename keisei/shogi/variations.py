@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from rsshogi.record import Record
 
@@ -94,6 +95,26 @@ class GameTree:
             return replace(self, record=replace(self.record, comments=comments))
         changed = (replace(v, comment=text) if v.node == node else v for v in self.variations)
         return replace(self, variations=tuple(changed))
+
+    def noted_as(self, other: GameTree) -> GameTree:
+        """This game with the variations and comments of another, as far as both go the same way.
+
+        >>> early, _ = GameTree(GameRecord(moves=("7g7f", "3c3d"))).play(1, "8c8d")
+        >>> later = GameTree(GameRecord(moves=("7g7f", "8c8d"))).noted_as(early.comment(1, "usual"))
+        >>> later.record.comments, later.variations  # what was tried is played now
+        ({1: 'usual'}, ())
+        """
+        pairs = zip(self.record.moves, other.record.moves, strict=False)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        said = {ply: text for ply, text in other.record.comments.items() if ply <= same}
+        tree = replace(self, record=replace(self.record, comments={**said, **self.record.comments}))
+        nodes = {ply: ply for ply in range(same + 1)}
+        for one in other.variations:  # parents come before what is played from them
+            if one.parent in nodes:
+                tree, node = tree.play(nodes[one.parent], one.move)
+                nodes[one.node] = node
+                tree = tree.comment(node, one.comment) if one.comment else tree
+        return tree
 
     def children(self, node: int) -> list[Variation]:
         """The moves beside the main line that are played from a node."""

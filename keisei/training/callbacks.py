@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
 
 class Callback:
-    """Override the moments that matter; the others do nothing."""
+    """Override the moments that matter; the others do nothing.
+
+    class UntilStrong(keisei.Callback):
+        def on_evaluation(self, trainer, results):
+            if results[0].win_rate > 0.9:
+                raise keisei.StopRequested  # saves, and ends the training
+    """
 
     def on_start(self, trainer: Trainer) -> None:
         """The run starts or resumes."""

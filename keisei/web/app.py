@@ -116,7 +116,7 @@ def create_app(runs_dir: Path, access: Access | None = None) -> FastAPI:
     app.include_router(_run_routes(server))
     app.include_router(_game_routes(server))
     app.include_router(_play_routes(server))
-    app.include_router(kept_routes(server.kept, server.games, server.reading))
+    app.include_router(kept_routes(server.kept, server.games, server.reading, server.reviews))
     app.include_router(review_routes(server.kept, server.reviews, server.reading, server.thinking))
     app.include_router(analysis_routes(server.kept, server.analyses, server.reading))
     app.mount("/", StaticFiles(directory=STATIC, html=True, check_dir=False))

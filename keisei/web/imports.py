@@ -26,7 +26,8 @@ _USI_MOVE = r"(?:[1-9][a-i]|[PLNSGBR]\*)[1-9][a-i]\+?"
 _SFEN = r"[1-9+KRBGSNLPkrbgsnlp]+(?:/[1-9+KRBGSNLPkrbgsnlp]+){8} [bw] \S+"
 _FORMS = (
     _form("CSA", ".csa", r"^[+-]\d{4}[A-Z]{2}|^V\d|^PI|^P1|^N[+-]", r"^[+-]\d"),
-    _form("KIF", ".kif", r"^\s*\d+\s+(?:[１-９]|同|投了|中断|詰み)|^手数--", r"^\s*\d+\s"),
+    # Within a line: \s would go on from each of many empty lines to the last of them.
+    _form("KIF", ".kif", r"^[ \t]*\d+[ \t]+(?:[１-９]|同|投了|中断|詰み)|^手数--", r"^[ \t]*\d+\s"),
     _form("KI2", ".ki2", r"[▲△☗☖▼▽]|^(?:手合割|先手|後手|下手|上手)：", r"[▲△☗☖▼▽]"),
     _form(
         "USI",

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -54,6 +54,7 @@ class KeptRecord:
     kind: KeptKind
     side: Side | None = None  # the human's
     source: str | None = None  # where it comes from: kept once, however often it is asked for
+    result: Outcome | None = None  # if records cannot say it: resigned when it was not one's turn
 
 
 class KeptGames:
@@ -72,7 +73,7 @@ class KeptGames:
         record = game.tree.record
         if len(record.moves) > MAX_MOVES:
             raise WebError(400, f"a game may have at most {MAX_MOVES:,} moves to be kept")
-        winner, reason = ending_of(record)
+        winner, reason = ending_of(replace(record, outcome=game.result or record.outcome))
         values: dict[str, object] = {
             "start": record.start_sfen,
             "moves": " ".join(record.moves),
@@ -86,7 +87,7 @@ class KeptGames:
             **_notes(game.tree),
         }
         with self._using() as db:
-            same = "SELECT id, moves, reason FROM games WHERE source = ?"
+            same = "SELECT * FROM games WHERE source = ?"
             known = db.execute(same, (game.source,)).fetchone()
             if known is None:
                 self._refuse_too_many(db)
@@ -95,6 +96,7 @@ class KeptGames:
                 sql = f"INSERT INTO games ({', '.join(values)}) VALUES ({places})"
                 return int(db.execute(sql, (*values.values(),)).lastrowid or 0)
             if (known["moves"], known["reason"]) != (values["moves"], reason):
+                values |= _notes(game.tree.noted_as(_game(known).tree))
                 _update(db, known["id"], values)
             return int(known["id"])
 
@@ -229,8 +231,11 @@ def _game(row: sqlite3.Row) -> KeptRecord:
         row["ending"],
         {int(ply): text for ply, text in json.loads(row["comments"]).items()},
     )
+    result = None
+    if outcome and outcome.reason == "resignation" and outcome.winner == record.game().turn:
+        record, result = replace(record, outcome=None), outcome
     variations = tuple(Variation(*one) for one in json.loads(row["variations"]))
-    return KeptRecord(GameTree(record, variations), row["kind"], row["side"], row["source"])
+    return KeptRecord(GameTree(record, variations), row["kind"], row["side"], row["source"], result)
 
 
 def _row(row: sqlite3.Row) -> KeptRow:

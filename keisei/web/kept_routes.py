@@ -36,7 +36,7 @@ from keisei.web.threads import Threads
 _RECORD = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 
 
-def kept_routes(kept: KeptGames, games: RunGames, reading: Threads) -> APIRouter:
+def kept_routes(kept: KeptGames, games: RunGames, reading: Threads, reviews: Reviews) -> APIRouter:
     """Keeping games, and finding them again."""
     routes = APIRouter(prefix="/api")
 
@@ -51,6 +51,7 @@ def kept_routes(kept: KeptGames, games: RunGames, reading: Threads) -> APIRouter
         offset: Number = 0,
         limit: Annotated[int, Query(ge=0, le=500)] = 50,
     ) -> KeptList:
+        reviews.get_ready()  # who looks at the list is about to review one of them
         return await reading.run(kept.find, search, kind, offset, limit)
 
     @routes.post("/kept", openapi_extra={"requestBody": {"content": _RECORD}})

@@ -294,6 +294,7 @@ class Table:
         game.moves.append(usi)
         game.values.append(None)
         if board.outcome:
+            game.values[-1] = {"black": 1.0, "white": -1.0, None: 0.0}[board.outcome.winner]
             self._end(game, board.outcome.winner, board.outcome.reason)
         else:
             self._start_clock(game)
@@ -319,8 +320,10 @@ class Table:
         if self._kept is None or not (game.moves or game.kept):
             return
         try:
-            tree = GameTree(_record(game))
-            kept = KeptRecord(tree, "played", game.settings.side, f"play/{game.id}")
+            tree, end, result = GameTree(_record(game)), game.result, None
+            if end and end.reason == "resignation":
+                result = Outcome(end.winner, "resignation")
+            kept = KeptRecord(tree, "played", game.settings.side, f"play/{game.id}", result)
             game.kept = self._kept.keep(kept)
         except KeiseiError as error:  # the game goes on
             log.warning("the game %s is not kept: %s", game.id, error)

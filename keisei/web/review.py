@@ -75,6 +75,13 @@ class Reviews:
         self.threads = Threads("reviewing", 1, waiting=2 * MAX_REVIEWS)
         self._known: OrderedDict[object, _Review] = OrderedDict()
         self._places = Places("reviews are already under way here")
+        self._ready = False
+
+    def get_ready(self) -> None:
+        """Load the network, and PyTorch with it: the first review would wait two seconds for it."""
+        if not self._ready:
+            self._ready = True
+            self.threads.begin(self._networks.load, SHIPPED_PATH)
 
     def refuse_too_many(self) -> None:
         """Say so if no other review can begin now."""
@@ -119,6 +126,8 @@ class Reviews:
     def _go_on(self, review: _Review, left: Event) -> None:
         """Search the next positions, unless the last listener leaves meanwhile."""
         first, count = len(review.found), review.positions
+        if first == review.total:  # somebody else's turn has just ended it
+            return
         plies: Sequence[int] = range(first, min(first + (GROUP if first else FIRST), count))
         nodes = NODES
         if first >= count:  # the second look: as many nodes at a time
@@ -137,11 +146,20 @@ class Reviews:
             raise WebError(400, str(error)) from None
         network = self._networks.load(SHIPPED_PATH)
         last = len(line.moves)
-        plies = range(max(last - 1, 0), last + 1)
+        before = self._reviewed(game, line.moves[:-1]) if last else None
+        plies = range(last if before else max(last - 1, 0), last + 1)
         found = judge(network, line, plies, LEAST, self._closing)
-        before = found[0] if last else None
+        if last and before is None:
+            before = found[0]
         name = line_names(line.game(last - 1), line.moves[-1:])[0] if last else None
         return Judgement(move=name, before=before, judged=_with_loss(line, before, found[-1]))
+
+    def _reviewed(self, game: GameRecord, moves: Sequence[str]) -> Judged | None:
+        """What its review says of a position of the game: its best move must stay the best."""
+        review = self._known.get((game.start_sfen, game.moves))
+        if review is None or tuple(moves) != game.moves[: len(moves)]:
+            return None
+        return {one.ply: one for one in review.found}.get(len(moves))
 
 
 def _doubtful(found: Sequence[Judged]) -> list[int]:

@@ -95,6 +95,11 @@ class Threads:
             raise outcome
         return outcome
 
+    def begin(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Call the function in a thread, sooner or later; nobody waits for what becomes of it."""
+        if not self._closed:
+            self._pool.submit(_call, function, args, kwargs)
+
     def _count_done(self, _: object) -> None:
         self._under_way -= 1
 

@@ -83,6 +83,15 @@ def test_a_hint_is_one_of_the_moves_that_are_listed():
     assert hint in shown.split("would play ")[0]
 
 
+def test_who_mates_is_told_from_who_is_mated():
+    mates = play(["hint"], "--start", "4k4/9/4P4/9/9/9/9/9/4K4 b G 1").stdout
+    assert "would play G*5b (G*5b), mates in 1" in mates
+    mated = play(["hint"], "--start", "4k4/9/4P4/9/9/9/9/9/4K4 w g 1", "--side", "white").stdout
+    assert "mates in" not in mated
+    lost = play(["hint"], "--start", "3lkl3/9/3GPG3/9/9/9/9/9/4K4 w - 1", "--side", "white").stdout
+    assert "mated in 2" in lost
+
+
 def test_without_search_it_plays_its_first_idea():
     first, second = (play(["7g7f"], "--nodes", "0").stdout for _ in range(2))
     assert "Keisei plays " in first

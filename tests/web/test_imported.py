@@ -48,6 +48,7 @@ def test_a_real_record_of_1711_is_read():
 
 HOSTILE = {
     "nothing": (b"", "not a game record"),
+    "256 KB of empty lines": (b"\n" * 2**18, "not a game record"),  # once the work of an hour
     "prose": (b"Dear Sir, this is not a game.", "not a game record"),
     "bad bytes": (b"\xff\xfe\x00\x81" * 100, "not a game record"),
     "bad bytes in a record": (record_bytes(RECORD, "a.kif") + b"\x81\n", "neither UTF-8 nor"),

@@ -2,9 +2,11 @@
 
 import json
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from keisei.models import SHIPPED_PATH
 from keisei.shogi.records import GameRecord, read_record
 from keisei.shogi.variations import FIRST_NODE, GameTree
 from keisei.web import kept, review
@@ -60,6 +62,14 @@ def test_a_recorded_game_is_reviewed_from_the_first_position_to_the_last(client)
     again = events(client, kept)
     assert len(again) == 1  # known: not searched again
     assert again[0]["done"] == again[0]["total"] == updates[-1]["total"]
+
+
+def test_two_windows_may_review_the_same_game(client):
+    calm = b"startpos moves 4i4h 6a6b 4h4i 6b6a"  # no mistakes: there is no second look
+    number = client.post("/api/kept", content=calm).json()["id"]
+    with ThreadPoolExecutor(3) as windows:
+        ends = [window[-1] for window in windows.map(events, [client] * 3, [number] * 3)]
+    assert [(end["done"], end["total"]) for end in ends] == [(5, 5)] * 3
 
 
 def test_a_played_game_is_kept_and_its_blunder_found(client):
@@ -148,6 +158,39 @@ def test_kept_games_survive_a_restart(runs):
         assert client.get(f"/api/play/{game['id']}").status_code == 404
 
 
+def test_a_game_that_was_resigned_while_the_agent_was_to_move_is_over(runs):
+    with serving(runs) as client:
+        game = begin(client, nodes=0)
+        do(client, game, "move", {"move": "7g7f"})
+        kept = do(client, game, "resign")["kept"]
+        shown = client.get(f"/api/kept/{kept}").json()
+        assert (shown["winner"], shown["reason"]) == ("white", "resignation")
+        client.post(f"/api/kept/{kept}/comment", json={"node": 0, "text": "too early"})
+        record = client.get(f"/api/kept/{kept}/record").content.decode("cp932")
+        assert "Human resigns." in record
+        do(client, game, "undo")
+        assert client.get(f"/api/kept/{kept}").json()["reason"] is None
+
+
+def test_what_was_said_and_tried_stays_when_the_game_goes_on(client):
+    game = begin(client, nodes=0)
+    do(client, game, "move", {"move": "7g7f"})
+    number = do(client, game, "reply")["kept"]
+    home = f"/api/kept/{number}"
+    client.post(f"{home}/variation", json={"parent": 0, "move": "2g2f"})
+    client.post(f"{home}/variation", json={"parent": 2, "move": "6g6f"})
+    client.post(f"{home}/comment", json={"node": 1, "text": "usual"})
+    do(client, game, "move", {"move": "2g2f"})
+    shown = client.get(home).json()
+    assert [one["move"]["usi"] for one in shown["variations"]] == ["2g2f", "6g6f"]
+    assert shown["comments"] == {"1": "usual"}
+    do(client, game, "undo")
+    do(client, game, "undo")  # now the first of them is played, and the second is gone
+    do(client, game, "move", {"move": "2g2f"})
+    shown = client.get(home).json()
+    assert (shown["variations"], shown["comments"]) == ([], {})
+
+
 def test_a_kept_game_is_what_was_kept(tmp_path):
     games = KeptGames(tmp_path / "not there yet")
     comments = {0: "before", 4: "after"}
@@ -205,6 +248,19 @@ def test_too_many_reviews_are_refused(tmp_path, monkeypatch):
         reviews.refuse_too_many()
 
 
+def test_the_list_of_games_loads_the_network_for_the_first_review(tmp_path):
+    with serving(tmp_path) as client:
+        assert client.get("/api/kept").json()["games"] == []
+        number = client.post("/api/kept", content=b"startpos moves 7g7f").json()["id"]
+        assert events(client, number)[-1]["done"] == 2  # as if nothing had happened
+    networks = Networks()
+    reviews = review.Reviews(KeptGames(tmp_path), networks, lambda: False)
+    for _ in range(2):
+        reviews.get_ready()
+    reviews.threads._pool.shutdown(wait=True)
+    assert [path for path, *_ in networks._kept] == [SHIPPED_PATH]
+
+
 def test_a_tried_move_says_what_it_keeps(client):
     number = client.post("/api/kept", content=f"{MATE_IN_ONE} moves 5i5h".encode()).json()["id"]
     judge = f"/api/kept/{number}/judge"
@@ -217,6 +273,19 @@ def test_a_tried_move_says_what_it_keeps(client):
     assert client.post(judge, json={"moves": []}).json()["before"] is None
     for moves in (["5i5g"], ["nonsense"], ["G*5b", "5a5b"]):
         assert client.post(judge, json={"moves": moves}).status_code in (400, 422)
+
+
+def test_a_tried_move_is_judged_by_what_the_review_says(client):
+    moves = ["7g7f", "3c3d", "9g9f", "8c8d", "8h2b+", "3a2b"]
+    number = client.post("/api/kept", content=" ".join(moves).encode()).json()["id"]
+    newest = {one["ply"]: one for update in events(client, number) for one in update["judged"]}
+    for ply in range(len(moves)):
+        line = [*moves[:ply], newest[ply]["best"]]
+        found = client.post(f"/api/kept/{number}/judge", json={"moves": line}).json()
+        assert found["before"] == newest[ply]
+        assert (
+            found["judged"]["loss"] == 0.0
+        )  # else who plays the answer would hear of a better one
 
 
 def test_variations_and_comments_are_kept_with_the_game_and_exported(client):

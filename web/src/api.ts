@@ -24,17 +24,15 @@ export async function request<T>(path: string, init?: RequestInit): Promise<T> {
 }
 
 async function answer(path: string, init?: RequestInit): Promise<Response> {
-  let response: Response;
-  try {
-    response = await fetch(`api/${path}`, init);
-  } catch (error) {
-    if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, SILENT);
-  }
+  const response = await fetch(`api/${path}`, init).catch(silent);
   if (response.ok) return response;
   const said = await response.json().catch(() => null);
   const detail = typeof said?.detail === "string" ? said.detail : response.statusText;
   throw new ApiError(response.status, detail || `the server said ${response.status}`);
+}
+
+function silent(error: unknown): never {
+  throw error instanceof DOMException && error.name === "AbortError" ? error : new ApiError(0, SILENT);
 }
 
 export function get<T>(path: string, signal?: AbortSignal): Promise<T> {
@@ -68,7 +66,7 @@ export async function listen(
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await reader.read().catch(silent);
     if (done) return;
     const events = (rest + value).split("\n\n");
     rest = events.pop()!;

@@ -45,14 +45,22 @@ export function percent(value: Maybe): string {
   return value > 0 && value < 0.005 ? "< 1 %" : `${Math.round(value * 100)} %`;
 }
 
+/** What a move lost: whole percents that it reached, since marks begin at some of them. */
+export function lossPercent(loss: number): string {
+  return loss < 0.01 ? "< 1 %" : `${Math.floor(loss * 100 + 1e-6)} %`;
+}
+
 /** A side's chance to win, from Black's value of -1 to 1. */
 export function chance(value: Maybe, side: "black" | "white"): number | null {
   return value == null ? null : (1 + (side === "black" ? value : -value)) / 2;
 }
 
-/** Both sides' chances to win, from Black's value. */
+/** Both sides' chances to win, from Black's value; as they are shown, they make 100 %. */
 export function chances(value: Maybe): string {
-  return value == null ? NONE : `☗ ${percent(chance(value, "black"))}  ☖ ${percent(chance(value, "white"))}`;
+  if (value == null) return NONE;
+  const black = chance(value, "black")!;
+  const white = chance(value, "white")!;
+  return `☗ ${percent(black)}  ☖ ${percent(white < 0.005 ? white : 1 - Math.round(black * 100) / 100)}`;
 }
 
 /** What a rating is of: a network plays differently with search and without. */

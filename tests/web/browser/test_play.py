@@ -111,9 +111,24 @@ def test_a_drop_that_mates_wins(open_page, address):
     expect(page.get_by_text("You win")).to_have_count(1)  # said once, and nothing covers the board
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(square(page, "5b")).to_have_attribute("aria-label", "5 b, black gold")
+    expect(page.locator(".value")).to_contain_text("Your chance to win 100 %")
     page.get_by_role("button", name="Rematch").click()
     expect(page.get_by_role("status").filter(has_text="Your move")).to_be_visible()
     expect(page.get_by_role("button", name="black gold in hand, 1")).to_be_visible()
+
+
+def test_on_a_phone_the_end_of_a_game_is_in_sight_beside_the_board(open_page, address):
+    phone = {"width": 375, "height": 667}
+    page = open_page(f"{address}/#/play?run=first", viewport=phone)
+    start(page, MATE_IN_ONE)
+    page.get_by_role("button", name="black gold in hand, 1").click()
+    square(page, "5b").click()
+    for part in (page.get_by_text("You win"), page.get_by_role("link", name="Review")):
+        expect(part).to_be_in_viewport(ratio=1)
+        covered = """(e) => { const { x, y } = e.getBoundingClientRect();
+            return !e.contains(document.elementFromPoint(x + 3, y + 3)); }"""
+        assert not part.evaluate(covered)
+    expect(page.locator(".squares")).to_be_in_viewport(ratio=1)
 
 
 def test_a_person_may_undo_and_resign_while_the_agent_thinks(open_page, address):

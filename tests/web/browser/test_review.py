@@ -86,6 +86,14 @@ def test_a_real_record_is_dropped_and_reviewed(open_page, serve, tmp_path):
     expect(page.get_by_role("heading").filter(has_text="大橋宗銀")).to_be_visible()
     expect(page.locator("ol.moves li")).to_have_count(107)
     expect(page.locator("ol.moves .loss").first).to_be_visible()  # marks come while one looks
+    expect(page.locator("ol.moves .mistake").first).to_be_visible()
+    for _ in range(30):
+        chances = page.locator(".value b").inner_text()
+        assert sum(int(said) for said in re.findall(r"(\d+) %", chances)) == 100
+        page.keyboard.press("ArrowRight")
+    for said in page.locator("ol.moves .loss").all_inner_texts():
+        lost, sign = re.fullmatch(r"−(\d+) ?(\S*)", said).groups()
+        assert sign == ["", "?!", "?", "??"][sum(int(lost) >= least for least in (5, 10, 20))]
 
 
 def test_a_pasted_record_with_markup_in_its_names_is_shown_as_it_is(open_page, serve, tmp_path):
@@ -155,6 +163,52 @@ def test_the_worst_move_is_retried_until_it_is_good(open_page, address):
     expect(panel).to_contain_text("Best G*5b")
     panel.get_by_role("button", name="Done").click()
     expect(page.get_by_role("group", name="Worst moves")).to_be_visible()
+
+
+def test_on_a_phone_a_worst_move_and_a_retry_are_in_sight_with_the_board(open_page, address):
+    page = open_page(address, viewport={"width": 375, "height": 667})
+    lose(page, address)
+    page.get_by_role("link", name="Review").click()
+    reviewed(page)
+    board = page.locator(".squares")
+    page.get_by_role("group", name="Worst moves").get_by_role("button").first.click()
+    expect(board).to_be_in_viewport(ratio=1)
+    page.get_by_role("button", name="Retry the worst moves of black").click()
+    panel = page.get_by_role("region", name="Retry")
+    expect(panel).to_be_in_viewport(ratio=1)
+    expect(board).to_be_in_viewport(ratio=1)
+    page.get_by_role("button", name="black gold in hand, 1").click()
+    square(page, "5b").click()
+    expect(panel.get_by_role("status")).to_contain_text("G*5b: very good")
+    expect(panel).to_be_in_viewport(ratio=1)
+
+
+def test_an_answer_that_comes_too_late_is_not_the_next_questions(open_page, serve, tmp_path):
+    page = open_page(f"{serve(tmp_path)}/#/yours")
+    blunders = "7g7f 3c3d 8h3c+ 2b3c 2g2f 8c8d 2f2e 8d8e 2e2d 2c2d 2h2d 3c2d"  # bishop, then rook
+    page.get_by_role("textbox", name="Review a game").fill(f"startpos moves {blunders}")
+    page.get_by_role("button", name="Review").click()
+    reviewed(page)
+    page.get_by_role("button", name="Retry the worst moves of black").click()
+    panel = page.get_by_role("region", name="Retry")
+    expect(panel).to_contain_text("1 of")
+    waiting = []
+    page.route("**/judge", lambda route: waiting.append(route))
+    expect(square(page, "2g")).to_have_class("movable")
+    square(page, "2g").click()
+    square(page, "2f").click()
+    expect(panel.get_by_role("status")).to_have_text("Looking at your move…")
+    panel.get_by_role("button", name="Next").click()
+    expect(panel).to_contain_text("2 of")
+    with page.expect_response("**/judge"):
+        waiting[0].continue_()
+    page.unroute("**/judge")
+    expect(panel.get_by_role("status")).to_have_text("")
+    expect(page.locator(".arrow")).to_have_count(0)
+    expect(square(page, "1g")).to_have_class("movable")
+    square(page, "1g").click()
+    square(page, "1f").click()
+    expect(panel.get_by_role("status")).to_contain_text("P-1f")
 
 
 def test_from_a_game_to_a_lesson_that_other_programs_read(open_page, address, tmp_path):

@@ -98,8 +98,9 @@ function Playing({ game, onChange }: { game: PlayedGame; onChange: (game: Played
   const move = (usi: string) => change("move", { move: usi });
   const record = (format: string) => `api/${path("play", game.id, "record")}?format=${format}`;
   const above = otherSide(bottom);
+  const known = game.values.slice(0, ply + 1).filter((value) => value !== null).at(-1); // a new position is not judged yet
   return (
-    <div class="game-layout playing">
+    <div class={`game-layout playing${game.result ? " over" : ""}`}>
       <div class="board-column">
         <PlayerLine game={game} side={above} onExpire={refresh} thinking={busy && !game.your_turn} />
         <Board
@@ -140,7 +141,7 @@ function Playing({ game, onChange }: { game: PlayedGame; onChange: (game: Played
         {game.values.some((value) => value !== null) && (
           <div class="value">
             <p>
-              Your chance to win <b>{percent(chance(game.values[ply], game.side))}</b>
+              Your chance to win <b>{percent(chance(known, game.side))}</b>
             </p>
             <ValueGraph values={game.values} ply={ply} onChoose={setShown} />
           </div>
@@ -240,8 +241,10 @@ function AfterGame({ game }: { game: PlayedGame }) {
       ({ id }) => go(link(["play", id])),
       (error) => setProblem(String(error.message)),
     );
+  const row = useRef<HTMLDivElement>(null);
+  useEffect(() => row.current?.scrollIntoView({ block: "nearest" }), []); // on a phone it is below the board
   return (
-    <div class="row after-game">
+    <div class="row after-game" ref={row}>
       {game.kept !== null && (
         <a class="button main" href={link(["review", game.kept])}>
           Review

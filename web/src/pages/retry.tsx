@@ -1,8 +1,8 @@
 /** From each of a side's worst moves: find a better one. */
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, type Judgement, type KeptGame, path, post, type Side } from "../api";
 import type { Arrow } from "../board/marks";
-import { chance, percent } from "../format";
+import { chance, lossPercent, percent } from "../format";
 import { type Notation, settings, useStore } from "../store";
 import { Button, sentence } from "../ui/parts";
 import { type Review, worstOf } from "./use_review";
@@ -15,10 +15,15 @@ interface State {
   /** The positions after the moves to improve. */
   plies: number[];
   at: number;
+  /** The move that is being judged; an answer to another one comes too late. */
+  asked: string | null;
   tried: Judgement | null;
   answer: boolean;
   problem: string | null;
 }
+
+/** Nothing has been tried yet. */
+const FRESH = { asked: null, tried: null, answer: false, problem: null };
 
 export interface Retry {
   state: State;
@@ -34,7 +39,7 @@ export function useRetry(game: KeptGame, review: Review, onStop: (ply: number) =
   const [state, setState] = useState<State | null>(null);
   const begin = (side: Side) => {
     const plies = worstOf(review.judged, side, game.positions[0]!.turn);
-    setState({ side, plies, at: 0, tried: null, answer: false, problem: null });
+    setState({ side, plies, at: 0, ...FRESH });
   };
   if (!state) return { retry: null, begin };
   const ply = state.plies[state.at]! - 1;
@@ -43,17 +48,20 @@ export function useRetry(game: KeptGame, review: Review, onStop: (ply: number) =
     onStop(ply);
   };
   const attempt = async (usi: string) => {
+    const { at } = state;
     const moves = [...game.moves.slice(0, ply).map((move) => move.usi), usi];
+    const settle = (what: Partial<State>) =>
+      setState((old) => (old?.at === at && old.asked === usi ? { ...old, asked: null, ...what } : old));
+    setState({ ...state, asked: usi, tried: null, problem: null });
     try {
-      const tried = await post<Judgement>(`${path("kept", game.id)}/judge`, { moves });
-      setState((old) => old && { ...old, tried, problem: null });
+      settle({ tried: await post<Judgement>(`${path("kept", game.id)}/judge`, { moves }) });
     } catch (error) {
-      setState((old) => old && { ...old, problem: error instanceof ApiError ? error.message : String(error) });
+      settle({ problem: error instanceof ApiError ? error.message : String(error) });
     }
   };
   const next = () => {
     if (state.at + 1 === state.plies.length) stop();
-    else setState({ ...state, at: state.at + 1, tried: null, answer: false, problem: null });
+    else setState({ ...state, at: state.at + 1, ...FRESH });
   };
   const reveal = () => setState({ ...state, answer: true });
   const retry: Retry = { state, ply, attempt, next, stop, reveal };
@@ -64,7 +72,8 @@ export function useRetry(game: KeptGame, review: Review, onStop: (ply: number) =
 export function retryArrows({ state, ply }: Retry, review: Review): Arrow[] {
   const tried = state.tried?.move;
   const loss = state.tried?.judged.loss ?? 0;
-  const own = tried ? [{ usi: tried.usi, weight: 0.8, best: loss <= ENOUGH, played: loss > ENOUGH }] : [];
+  const usi = state.asked ?? tried?.usi;
+  const own = usi ? [{ usi, weight: 0.8, best: tried !== undefined && loss <= ENOUGH, played: loss > ENOUGH }] : [];
   const best = review.judged[ply]?.best;
   return state.answer && best && best !== tried?.usi ? [...own, { usi: best, weight: 1, best: true }] : own;
 }
@@ -76,8 +85,10 @@ export function RetryPanel({ retry, game, review }: { retry: Retry; game: KeptGa
   const loss = review.judged[ply + 1]?.loss ?? 0;
   const sign = state.side === "black" ? "☗" : "☖";
   const last = state.at + 1 === state.plies.length;
+  const panel = useRef<HTMLElement>(null);
+  useEffect(() => panel.current?.scrollIntoView({ block: "end" }), [state]); // on a phone, right below the board
   return (
-    <section class="retry-panel" aria-label="Retry">
+    <section class="retry-panel" aria-label="Retry" ref={panel}>
       <h2>
         Find a better move{" "}
         <span class="muted">
@@ -85,9 +96,12 @@ export function RetryPanel({ retry, game, review }: { retry: Retry; game: KeptGa
         </span>
       </h2>
       <p>
-        Move {ply + 1}: {sign} played <b>{played[notation]}</b> and lost {percent(loss)}. What is better?
+        Move {ply + 1}: {sign} played <b>{played[notation]}</b> and lost {lossPercent(loss)}. What is better?
       </p>
-      <p role="status">{state.tried && verdict(state.tried, state.side, loss, played.usi, notation)}</p>
+      <p role="status">
+        {state.asked && "Looking at your move…"}
+        {state.tried && verdict(state.tried, state.side, loss, played.usi, notation)}
+      </p>
       {state.problem && (
         <p class="note error" role="alert">
           {sentence(state.problem)}
@@ -113,9 +127,10 @@ function verdict(tried: Judgement, side: Side, playedLoss: number, played: strin
   const { before, judged } = tried;
   const name = tried.move![notation];
   const loss = judged.loss ?? 0;
-  const kept = `it keeps ${percent(chance(judged.value, side))} of ${percent(chance(before!.value, side))}`;
+  const most = chance(before!.value, side)!;
+  const kept = `it keeps ${percent(Math.max(most - loss, 0))} of ${percent(most)}`;
+  if (tried.move!.usi === played) return `${name} is what was played. Try another move.`;
   if (loss <= ENOUGH) return `${name}: very good, ${kept}.`;
-  if (tried.move!.usi === played) return `${name} is what was played.`;
   if (loss < playedLoss - ENOUGH) return `${name} is better than what was played: ${kept}. There is more to find.`;
   return `${name} is not better: ${kept}. Try again.`;
 }

@@ -1,5 +1,5 @@
 /** A game that is analysed while one looks: what each move lost, what was better, and a board to try it on. */
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, type Judged, type Judgement, type KeptGame, path, post, type PositionAnswer, request, type Side, type VariationAnswer } from "../api";
 import { Board } from "../board/board";
 import type { Arrow } from "../board/marks";
@@ -57,6 +57,11 @@ function Reviewing({ game, start, onChange }: Props) {
     setNode(next);
   };
   const step = (next: number) => show(line[Math.max(0, Math.min(line.length - 1, next))]!);
+  const column = useRef<HTMLDivElement>(null);
+  const look = (next: number) => {
+    show(next);
+    column.current?.scrollIntoView({ block: "nearest" }); // on a phone, what was clicked is below the board
+  };
   const flip = () => setBottom(otherSide);
   useReplayKeys({ ply, last: line.length - 1, onShow: step }, flip);
   useEffect(() => replace(link(["review", game.id], node ? { node } : {})), [node]);
@@ -93,8 +98,8 @@ function Reviewing({ game, start, onChange }: Props) {
       <p class="crumb">
         <a href={link(["yours"])}>Your games</a>
       </p>
-      <div class="game-layout">
-        <div class="board-column">
+      <div class={`game-layout${retry ? " retrying" : ""}`}>
+        <div class="board-column" ref={column}>
           <Board
             position={position}
             bottom={retry ? retry.state.side : bottom}
@@ -122,9 +127,9 @@ function Reviewing({ game, start, onChange }: Props) {
               <Chances review={review} here={here} ply={fork} losses={losses} onShow={show} />
               <Advice tree={tree} node={node} here={here} loss={loss} brief={analysis.found !== null} />
               <AnalysisPanel analysis={analysis} turn={position.turn} onMove={vary} />
-              <Worst game={game} review={review} onShow={show} onRetry={begin} />
-              <MoveList moves={game.moves} ply={fork} onChoose={show} losses={losses} />
-              <Variations tree={tree} node={node} onShow={show} />
+              <Worst game={game} review={review} onShow={look} onRetry={begin} />
+              <MoveList moves={game.moves} ply={fork} onChoose={look} losses={losses} />
+              <Variations tree={tree} node={node} onShow={look} />
               {!tree.isMain(node) && <Button onClick={prune}>Remove this variation</Button>}
               <Comment key={`${node} ${tree.comment(node)}`} text={tree.comment(node)} onSave={comment} />
             </>

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Judged, KeptGame, Side } from "../api";
 import { ValueGraph } from "../charts/value_graph";
-import { chances, count, percent } from "../format";
+import { chances, count, lossPercent, percent } from "../format";
 import { settings, useStore } from "../store";
 import { Loss, markOf } from "../ui/moves";
 import { Button, Progress, sentence } from "../ui/parts";
@@ -109,7 +109,7 @@ export function Advice({ tree, node, here, loss, brief }: AdviceProps) {
 
 function lossText(loss: number): string {
   const mark = markOf(loss);
-  return loss < 0.005 ? "as good" : `lost ${percent(loss)}${mark ? ` · ${mark}` : ""}`;
+  return loss < 0.005 ? "as good" : `lost ${lossPercent(loss)}${mark ? ` · ${mark}` : ""}`;
 }
 
 interface WorstProps {

@@ -1,7 +1,7 @@
 /** The moves of a game; the one that is shown stays in sight. */
 import { useEffect, useRef } from "preact/hooks";
 import type { MoveText } from "../api";
-import { percent } from "../format";
+import { lossPercent } from "../format";
 import { settings, useStore } from "../store";
 
 interface Props {
@@ -33,7 +33,7 @@ export function MoveList({ moves, ply, onChoose, losses }: Props) {
             aria-current={ply === i + 1 ? "step" : undefined}
             onClick={() => onChoose(i + 1)}
           >
-            <span class="muted">{i + 1}</span> {move[notation]} <Loss loss={losses?.[i]} />
+            <span class="muted">{i + 1}</span> {move[notation]} <Loss loss={losses?.[i]} brief />
           </button>
         </li>
       ))}
@@ -50,12 +50,12 @@ export function markOf(loss: number | null | undefined): Mark | null {
   return loss < 0.1 ? "inaccuracy" : loss < 0.2 ? "mistake" : "blunder";
 }
 
-export function Loss({ loss }: { loss: number | null | undefined }) {
+export function Loss({ loss, brief }: { loss: number | null | undefined; brief?: boolean }) {
   const mark = markOf(loss);
   if (loss == null || loss < 0.01) return null;
   return (
     <span class={`loss ${mark ?? "muted"}`}>
-      −{percent(loss)}
+      −{brief ? lossPercent(loss).replace(" %", "") : lossPercent(loss)}
       {mark && ` ${SIGNS[mark]}`}
     </span>
   );
