@@ -74,5 +74,11 @@ class Stopper:
         self._interruptible = True
         try:
             yield
+        except SystemError as error:
+            # Ray's C code may return a result although the handler has just raised in it; Python
+            # then says that this must not be, with what was raised as the cause.
+            if isinstance(error.__cause__, StopRequested):
+                raise StopRequested from error
+            raise
         finally:
             self._interruptible = False
