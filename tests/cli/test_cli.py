@@ -46,6 +46,7 @@ class CtrlC:
         if name == "typer":
             os.kill(os.getpid(), signal.SIGINT)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 sys.meta_path.insert(0, CtrlC())
 runpy.run_module("keisei", run_name="__main__")
 """
