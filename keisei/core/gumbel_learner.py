@@ -29,14 +29,13 @@ class GumbelLearner(Learner):
 
     def __init__(self, config: AppConfig, device: torch.device | str | None = None) -> None:
         super().__init__(config, device)
-        self._window: list[Rollout] = []
+        self._window: list[Rollout] = []  # of earlier updates
 
     def update(self, rollouts: Sequence[Rollout], progress: float = 0.0) -> Metrics:
         """Learn from positions, or from their mirror images, each about `ppo_epochs` times."""
         settings = self.config.training
-        self._window += [rollout.copy() for rollout in rollouts]
-        del self._window[: -settings.search.window * len(rollouts)]
-        buffer = ExperienceBuffer.of(self._window, settings.gamma, settings.lambda_gae)
+        window = [*self._window, *rollouts]
+        buffer = ExperienceBuffer.of(window, settings.gamma, settings.lambda_gae)
         new = sum(int(rollout.learned.sum()) for rollout in rollouts)
         self.set_learning_rate(progress)
         history = [
@@ -44,11 +43,18 @@ class GumbelLearner(Learner):
             for _ in range(settings.ppo_epochs)
             for batch in buffer.minibatches(settings.minibatch_size, self.rng, most=new)
         ]
+        self._remember(rollouts)
         self.finish_update()
         metrics = mean_metrics(history)
         metrics["minibatches"] = len(history)
         metrics["learning_rate"] = self.optimizer.param_groups[0]["lr"]
         return metrics
+
+    def _remember(self, rollouts: Sequence[Rollout]) -> None:
+        """Keep what the next update learns from beside its own; without a window, nothing."""
+        kept = (self.config.training.search.window - 1) * len(rollouts)
+        copies = [rollout.copy() for rollout in rollouts] if kept else []
+        self._window = [*self._window, *copies][-kept:] if kept else []
 
     def state_dict(self) -> dict[str, Any]:
         """As of every learner, and the window."""
