@@ -56,7 +56,7 @@ OUTPUT = Path(__file__).parents[1] / "keisei" / "evaluation" / FILE
 HELD_OUT = {
     ("quick-131072", "greedy, 57 % random"),
     ("fairy -20", "greedy, 34 % random"),
-    ("hour-5247503, 25 nodes", "fairy d1, 25 % random"),
+    ("hour-5247503, 12 nodes", "fairy d1, 25 % random"),
 }
 
 
@@ -91,14 +91,14 @@ POOL: dict[str, tuple[str, float]] = {
     },
     "fairy 1000 nodes": (f"{FAIRY},go=nodes 1000", 3050),
     **mixtures("hour-5247503", "hour-5247503", {30: 1200, 15: 1450, 0: 1650}),
-    "hour-5247503, 25 nodes": ("hour-5247503,nodes=25", 1890),
+    "hour-5247503, 12 nodes": ("hour-5247503,nodes=12", 1930),
     **{
         name: (name, guess)
         for name, guess in {"quick-131072": 400, "quick-262144": 700, "quick-524288": 950}.items()
     },
 }
 # Seconds of a game that the slow ones take, before any is measured.
-SLOW = {"25 nodes": 0.4, "d5": 0.5, "d6": 1.0}
+SLOW = {"12 nodes": 0.2, "d5": 0.5, "d6": 1.0}
 
 
 class Games:

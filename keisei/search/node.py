@@ -15,8 +15,8 @@ _REFUTED = -1e9  # Q of a move that is proven to lose
 class Node:
     """A position with its moves as arrays, so that choosing one is three NumPy calls.
 
-    `visits` and `total` (of values) are from the side of the player who moved here, and include the
-    virtual losses of visits under way. `mate` is None while nothing is proven; k > 0 means that the
+    `visits` counts those under way, too; `total` is of the values of the others, from the side of
+    the player who moved here. `mate` is None while nothing is proven; k > 0 means that the
     mover wins in k moves (of both sides), k <= 0 that it loses in -k. `drawn` is a game that ended
     in a draw. Nothing points back to the parent, so a dropped tree is freed at once.
     """
@@ -30,6 +30,7 @@ class Node:
         "moves",
         "observation",
         "open_moves",
+        "pending",
         "priors",
         "q",
         "total",
@@ -49,6 +50,7 @@ class Node:
         self.moves = NO_MOVES  # as 16 bits, once the board was looked at
         self.children: dict[int, Node] = {}
         self.visits = 0
+        self.pending = 0  # visits whose value is not known yet
         self.total = 0.0
         self.mate: int | None = None
         self.mating_move: int | None = None  # if one is known that no child shows
@@ -77,21 +79,25 @@ class Node:
         return int((self.q + self.u * (exploration * self.visits**0.5)).argmax())
 
     def start_visit(self, index: int) -> Node:
-        """Go to a move's child; until the visit's value is known, it counts as a loss."""
+        """Go to a move's child. The visit counts at once, its value when it is known.
+
+        So the visits of a batch spread, but no move is thought to be worse for being looked at.
+        """
         child = self.children.get(index)
         if child is None:
             child = self.children[index] = Node()
         child.visits += 1
-        child.total -= 1.0
+        child.pending += 1
         self.u[index] = self.priors.item(index) / (1 + child.visits)
-        self._weigh(index, child)
         return child
 
     def end_visit(self, index: int, value: float) -> None:
         """Add the value of a visit to a move's child, from the mover's side."""
         child = self.children[index]
-        child.total += 1.0 + value
-        self._weigh(index, child)
+        child.pending -= 1
+        child.total += value
+        if self.q.item(index) != _REFUTED:
+            self.q[index] = child.total / (child.visits - child.pending)
         if child.mate is not None:
             self._learn_mate(index, child.mate)
 
@@ -99,14 +105,8 @@ class Node:
         """Take back `start_visit`."""
         child = self.children[index]
         child.visits -= 1
-        child.total += 1.0
+        child.pending -= 1
         self.u[index] = self.priors.item(index) / (1 + child.visits)
-        if child.visits:
-            self._weigh(index, child)
-
-    def _weigh(self, index: int, child: Node) -> None:
-        if self.q.item(index) != _REFUTED:
-            self.q[index] = child.total / child.visits
 
     def _learn_mate(self, index: int, mate: int) -> None:
         """A child is proven: one lost child wins; if all children are won, this is lost."""

@@ -1,8 +1,8 @@
 """PUCT search: the network proposes moves and judges positions, the tree finds where they lead.
 
 As in AlphaZero, with three additions: many leaves (even of many games) are evaluated in one batch,
-spread by virtual losses; each leaf is checked for a mate in one; and what is proven (a mate, a lost
-position) is carried up the tree and never searched again.
+spread because visits under way count; each leaf is checked for a mate in one; and what is proven (a
+mate, a lost position) is carried up the tree and never searched again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # PyTorch takes seconds to import, and the network comes from
 class SearchSettings:
     """What shapes the tree. Searches with the same settings and seed are identical."""
 
-    exploration: float = 1.5  # c in PUCT: how much priors count against values
+    exploration: float = 0.7  # c in PUCT: how much priors count against values
     fpu_reduction: float = 0.2  # a move not tried yet has its position's value less this
     leaves: int = 16  # per tree and batch
     noise: float = 0.0  # share of random noise in the root's priors (0.25 to vary self-play)

@@ -22,8 +22,9 @@ LINES = 3
 LINE = 8  # moves that are shown of each
 FIRST = 48  # nodes before there is something to see
 STEP = 400  # and between two updates: a fifth of a second on an idle core
-# The policy may be so sure of one move that it would have no other looked at.
-SEARCH = SearchSettings(root_temperature=2.5)
+# The policy may be so sure of one move that it would have no other looked at, and a search for the
+# best move alone looks at too few others to show three lines.
+SEARCH = SearchSettings(root_temperature=2.5, exploration=1.5)
 # A node takes about 10 kB, so that one analysis takes up to 200 MB, and all of them 800.
 MOST_NODES = 20_000
 MAX_ANALYSES = 4

@@ -41,6 +41,7 @@ SEARCH = SearchSettings(leaves=8)  # as in matches, by which levels are rated
 OPENING = 16  # moves of both sides
 OPENING_TEMPERATURE = 1.0  # at least
 NOISE = 0.35  # share of noise in what the search looks at first
+BREADTH = 2.5  # temperature of what the network makes it look at
 AS_GOOD = 0.04  # of a value from -1 to 1: two percent of a chance to win
 LOOKED_AT = 0.03  # share of the visits without which a move's value is a guess
 # Trees are kept from move to move. A node takes about 10 kB, so one game's tree takes up to 100 MB,
@@ -331,7 +332,7 @@ class Table:
 
 def opening_thinker(network: Network, seed: int) -> Thinker:
     """Thinks about a move of the opening."""
-    settings = replace(SEARCH, noise=NOISE, seed=seed)
+    settings = replace(SEARCH, noise=NOISE, root_temperature=BREADTH, seed=seed)
     return Thinker(network.policy, settings, curve=network.curve)
 
 

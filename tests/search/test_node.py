@@ -38,6 +38,21 @@ def test_of_equal_moves_the_likelier_is_tried_first_and_then_the_other():
         one.end_visit(tried, 0.0)
 
 
+def test_visits_under_way_make_a_move_less_urgent_but_not_worse():
+    root = node(0.6, 0.4)
+    root.visits = 1
+    root.start_visit(0)
+    root.end_visit(0, 0.5)
+    urgency = root.u[0]
+    for _ in range(2):
+        child = root.start_visit(0)
+    assert root.q[0] == 0.5
+    assert root.u[0] < urgency
+    root.end_visit(0, -0.1)
+    assert root.q[0] == pytest.approx(0.2)  # the mean of the two that are known
+    assert (child.visits, child.pending) == (3, 1)
+
+
 def test_a_visit_that_is_cancelled_leaves_no_trace():
     root = node(0.5, 0.5)
     root.visits = 3
@@ -45,5 +60,5 @@ def test_a_visit_that_is_cancelled_leaves_no_trace():
     root.visits += 1
     child = root.start_visit(0)
     cancel([(root, 0)])
-    assert (root.visits, child.visits, child.total) == (3, 0, 0.0)
+    assert (root.visits, child.visits, child.pending, child.total) == (3, 0, 0, 0.0)
     assert (root.u == before).all()

@@ -168,8 +168,8 @@ def sure_of_one(positions):
 
 
 def test_a_root_temperature_has_more_moves_looked_at_than_the_policy_is_sure_of():
-    _, narrow = searched(sure_of_one, nodes=100, leaves=1)
-    _, wide = searched(sure_of_one, nodes=100, leaves=1, root_temperature=2.5)
+    _, narrow = searched(sure_of_one, nodes=100, leaves=1, exploration=1.5)
+    _, wide = searched(sure_of_one, nodes=100, leaves=1, exploration=1.5, root_temperature=2.5)
     assert len(narrow.root.children) < 3 < len(wide.root.children)
     assert wide.root.priors.sum() == pytest.approx(1, abs=1e-5)
     assert wide.root.priors.argmax() == narrow.root.priors.argmax()
