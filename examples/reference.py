@@ -32,8 +32,8 @@ class Settings:
     total_timesteps: int = 8 * 2 * 64 * 128
     # The games: `num_workers` shards, each a block of games that is played together.
     num_workers: int = 2
-    num_envs_per_worker: int = 64
-    rollout_length: int = 128
+    num_envs_per_worker: int = 128
+    rollout_length: int = 64
     move_limit: int = 512
     material_reward: float = 0.01
     # The network.
@@ -98,7 +98,7 @@ class PolicyHead(nn.Module):
     """Scores a move by the product of two vectors: where it starts, and where it goes.
 
     Each square has three vectors: as a start, as a start with promotion, and as a target. A drop
-    starts from its piece, which has a learned vector.
+    starts from its piece, which has a learned vector, the same in all positions.
     """
 
     def __init__(self, width: int, dim: int = 32, pieces: int = 7) -> None:
@@ -106,25 +106,23 @@ class PolicyHead(nn.Module):
         self.dim = dim
         self.embed = nn.Conv2d(width, 3 * dim, 1)
         self.pieces = nn.Parameter(torch.randn(pieces, dim) / dim)
-        # For each action, the rows of its start and of its target among all vectors.
-        from_square = PROMOTE * SQUARES + FROM_SQUARE
-        start = np.where(DROP_PIECE > 0, 2 * SQUARES + DROP_PIECE - 1, from_square)
-        self.start = torch.from_numpy(start)
-        self.target = torch.from_numpy(2 * SQUARES + pieces + TO_SQUARE)
+        # For each action, the rows of its start and of its target among all vectors: first those
+        # of the pieces, then three for each square of each position.
+        from_square = pieces + 3 * FROM_SQUARE + PROMOTE
+        self.start = torch.from_numpy(np.where(DROP_PIECE > 0, DROP_PIECE - 1, from_square))
+        self.target = torch.from_numpy(pieces + 3 * TO_SQUARE + 2)
+        self.is_drop = torch.from_numpy(DROP_PIECE > 0)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The vectors [B, 81 + 81 + 7 + 81, dim] of all starts and targets."""
-        squares = self.embed(x).flatten(2).transpose(1, 2)
-        move, promote, target = squares.split(self.dim, 2)
-        pieces = self.pieces.expand(len(x), -1, -1)
-        return torch.cat([move, promote, pieces, target / math.sqrt(self.dim)], 1)
+        """The vectors [B * 81 * 3, dim] of all squares."""
+        return self.embed(x).permute(0, 2, 3, 1).reshape(-1, self.dim)
 
     def scores(self, vectors: Tensor, rows: Tensor, actions: Tensor) -> Tensor:
         """The scores of actions [N] in the positions `rows` [N]: only legal ones are computed."""
-        first, table = rows * vectors.shape[1], vectors.flatten(0, 1)
-        start = F.embedding(first + self.start[actions], table)
-        target = F.embedding(first + self.target[actions], table)
-        return (start * target).sum(1)
+        table, first = torch.cat([self.pieces, vectors]), 3 * SQUARES * rows
+        starts = self.start[actions] + first * ~self.is_drop[actions]
+        start, target = F.embedding(torch.stack([starts, self.target[actions] + first]), table)
+        return (start * target).sum(1) / math.sqrt(self.dim)
 
 
 class ValueHead(nn.Module):
@@ -272,8 +270,8 @@ def log_softmax(network: Network, vectors: Tensor, batch: Moves) -> tuple[Tensor
     shifted = scores - top[rows]
     total = torch.zeros(count).index_add(0, rows, shifted.exp())
     log_probs = shifted - total.log()[rows]
-    entropy = -(log_probs.exp() * log_probs).sum() / count
-    return log_probs[np.flatnonzero(flat == batch.actions[rows_of])], entropy
+    played = log_probs[np.flatnonzero(flat == batch.actions[rows_of])]
+    return played, -(log_probs.exp() * log_probs).sum() / count
 
 
 def ppo_loss(
@@ -331,7 +329,7 @@ def train(settings: Settings) -> Iterator[tuple[Network, dict[str, float]]]:
     """Play, learn, repeat; gives the network and its metrics after every update."""
     torch.manual_seed(settings.seed)
     network = Network(settings.depth, settings.width)
-    optimizer = torch.optim.Adam(network.parameters(), eps=1e-5)
+    optimizer = torch.optim.Adam(network.parameters(), eps=1e-5, fused=True)
     rng = np.random.default_rng(settings.seed)
     shards = new_shards(settings)
     steps = 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -25,7 +26,7 @@ from keisei.core.policy import Evaluation, Policy, segment_log_softmax
 from keisei.errors import KeiseiError
 from keisei.files import open_regular, replace_file
 from keisei.shogi import PLANE_SETS, Positions
-from keisei.shogi.actions import SQUARES
+from keisei.shogi.actions import HAND_PIECES, SQUARES
 from keisei.shogi.features import OBSERVATION_BYTES
 from keisei.shogi.plane_sets import PlaneSet
 
@@ -44,10 +45,13 @@ class _AllScores(nn.Module):
         head = self.network.policy
         if isinstance(head, FlatHead):
             return policy, values
-        starts, targets = policy.split([head.starts, SQUARES], 1)
-        pairs = (starts @ targets.transpose(1, 2)).flatten(1)  # [N, starts * squares]
+        squares = policy.reshape(-1, 3 * SQUARES, head.dim)
+        pieces = head.pieces.expand(squares.shape[0], -1, -1)
+        vectors = torch.cat([pieces, squares], 1)
+        pairs = vectors @ squares[:, 2::3].transpose(1, 2) / math.sqrt(head.dim)
         start, target = head.ends
-        return pairs[:, start * SQUARES + target - head.starts], values
+        target = (target - len(HAND_PIECES)) // 3
+        return pairs.flatten(1)[:, start * SQUARES + target], values
 
 
 def write_onnx(network: ActorCriticResTower, facts: dict[str, Any], file: Path) -> None:

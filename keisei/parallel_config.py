@@ -41,10 +41,10 @@ class ParallelConfig(Section):
         "default there if num_workers is not given.",
     )
     num_envs_per_worker: int = Field(
-        64, ge=1, le=1_000_000, description="Games that a worker plays at the same time."
+        128, ge=1, le=1_000_000, description="Games that a worker plays at the same time."
     )
     rollout_length: int = Field(
-        128,
+        64,
         ge=1,
         le=1_000_000,
         description="Moves of each game in one rollout. Longer ones see more games end.",

@@ -7,6 +7,7 @@ is to move; the reward is the mover's. It imports without any of the peers.
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 
 from keisei.core.neural_network import PRESETS, ActorCriticResTower
 from keisei.shogi import ShogiGame, VectorShogi
-from keisei.shogi.actions import HAND_PIECES, NUM_ACTIONS, SQUARES
+from keisei.shogi.actions import NUM_ACTIONS, SQUARES
 from keisei.shogi.features import NUM_PLANES
 from keisei.shogi.material import material
 
@@ -144,9 +145,10 @@ class AllLogits(nn.Module):
         """Logits [B, 13527] and values [B]."""
         with torch.autocast("cpu", torch.bfloat16, enabled=PRECISION == "bfloat16"):
             vectors, values = self.tower(planes)
-            starts = 2 * SQUARES + len(HAND_PIECES)
-            scores = vectors[:, :starts] @ vectors[:, starts:].transpose(1, 2)  # [B, 169, 81]
-        count = len(scores)
+            count, head = len(planes), self.tower.policy
+            move, promote, target = vectors.reshape(count, SQUARES, 3, head.dim).unbind(2)
+            starts = torch.cat([move, promote, head.pieces.expand(count, -1, -1)], 1)
+            scores = starts @ (target / math.sqrt(head.dim)).transpose(1, 2)  # [B, 169, 81]
         board = scores[:, : 2 * SQUARES].reshape(count, 2, SQUARES * SQUARES)
         # Without its first entry, each diagonal entry of the square is the last of a row of 82.
         board = board[:, :, 1:].view(count, 2, SQUARES - 1, SQUARES + 1)[..., :-1]

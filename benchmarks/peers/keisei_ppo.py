@@ -21,7 +21,9 @@ def main() -> None:
     options = parser.parse_args()
     keep_freed_memory()  # as `keisei train` does it
     precision = [f"training.precision={common.PRECISION}"]
-    config = settings("tiny", common.WORKERS, "sync", common.ROLLOUT, more=precision)
+    config = settings(
+        "tiny", common.WORKERS, "sync", common.ROLLOUT, games=common.GAMES, more=precision
+    )
     config.training.minibatch_size = common.MINIBATCH
     config.model.planes = "core46"  # what the others see
     agent = PPOAgent(config, "cpu")

@@ -32,19 +32,19 @@ from keisei.training.parallel import ParallelManager
 from keisei.training.parallel.model_sync import ModelReceiver, ModelSynchronizer
 from keisei.training.parallel.serial_manager import SerialManager
 
-GAMES = 64
+GAMES = 128
 
 
 def settings(
     preset: str,
     workers: int,
     mode: str = "async",
-    length: int = 128,
+    length: int = 64,
     backend: str = "process",
     games: int = GAMES,
     more: Sequence[str] = (),
 ) -> AppConfig:
-    """One shard per worker, of 64 games by default, and one epoch per rollout."""
+    """One shard per worker, of 128 games by default, and one epoch per rollout."""
     return load_config(
         overrides=[
             f"model.preset={preset}",

@@ -45,7 +45,7 @@ Say = Callable[[str], None]
 class Case:
     """A number of workers, of games for each, and a size of network."""
 
-    games: int = collect.GAMES
+    games: int = 64
     workers: int = 2
     preset: str = "tiny"
 

@@ -18,6 +18,7 @@ from keisei.shogi.positions import Positions, join
 # Beside the mean advantage. Without it, a step that seems to teach nothing would hardly ever be
 # learned from, and stand for thousands when it is.
 _LEAST_CHANCE = 0.25
+NONE: Floats = np.empty(0, dtype=np.float32)
 
 
 class Batch(NamedTuple):
@@ -31,6 +32,12 @@ class Batch(NamedTuple):
     returns: Floats
     weights: Floats  # how many steps of the buffer each stands for
     improved: Floats  # [sum], or empty
+
+    def take(self, rows: npt.NDArray[np.integer]) -> Batch:
+        """Some of the steps, in this order."""
+        columns = (column[rows] for column in self[1:-1])
+        improved = self.improved[self.positions.places(rows)] if len(self.improved) else NONE
+        return Batch._make([self.positions.take(rows), *columns, improved])
 
 
 class ExperienceBuffer:
@@ -169,13 +176,7 @@ class ExperienceBuffer:
         """The steps `rows` in that order, or all of them."""
         if self._all is None:
             raise ValueError("call compute_advantages_and_returns() first")
-        if rows is None:
-            return self._all
-        every, improved = self._all.positions, self._all.improved
-        columns = (column[rows] for column in self._all[1:-1])
-        if len(improved):
-            improved = improved[every.places(rows)]
-        return Batch._make([every.take(rows), *columns, improved])
+        return self._all if rows is None else self._all.take(rows)
 
     def minibatches(
         self, size: int, rng: np.random.Generator, share: float = 1.0, most: int | None = None

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from keisei.config_schema import AppConfig
 from keisei.core.experience_buffer import Batch, ExperienceBuffer
-from keisei.core.learner import Learner, Metrics, mean_metrics
+from keisei.core.learner import Figures, Learner, Metrics, mean_metrics
 from keisei.core.rollout import Rollout
 from keisei.shogi import Positions
 from keisei.shogi.mirror import MIRRORED_ACTION, mirrored
@@ -39,7 +39,7 @@ class GumbelLearner(Learner):
         new = sum(int(rollout.learned.sum()) for rollout in rollouts)
         self.set_learning_rate(progress)
         history = [
-            self._step(mirror_some(batch, self.rng))
+            self.descend(mirror_some(batch, self.rng), self._loss)
             for _ in range(settings.ppo_epochs)
             for batch in buffer.minibatches(settings.minibatch_size, self.rng, most=new)
         ]
@@ -65,31 +65,25 @@ class GumbelLearner(Learner):
         super().load_state_dict(state)
         self._window = [Rollout(**arrays) for arrays in state.get("window", [])]
 
-    def _step(self, batch: Batch) -> dict[str, Tensor]:
-        """One gradient step on one minibatch."""
-        with self.precision():
-            loss, metrics = self._loss(batch)
-        metrics["gradient_norm"] = self.descend(loss)
-        return metrics
-
-    def _loss(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        improved = torch.from_numpy(batch.improved).to(self.device)
-        returns = torch.from_numpy(batch.returns).to(self.device).clamp(-1, 1)
-        policy, values = self.network(self.network.planes(batch.positions.observations))
-        log_probs = self.log_probs(policy, batch.positions)
-        count = len(batch.actions)
+    def _loss(
+        self, part: Batch, count: int, policy: Tensor, values: Tensor
+    ) -> tuple[Tensor, Figures]:
+        """What these moves of a minibatch of `count` add to its loss, and to its figures."""
+        improved = torch.from_numpy(part.improved).to(self.device)
+        returns = torch.from_numpy(part.returns).to(self.device).clamp(-1, 1)
+        log_probs = self.log_probs(policy, part.positions)
         policy_loss = -(improved * log_probs).sum() / count
-        value_loss = (values.float() - returns).square().mean()
+        value_loss = (values.float() - returns).square().sum() / count
         loss = policy_loss + self.config.training.value_loss_coef * value_loss
         with torch.no_grad():
             gap = torch.where(improved > 0, improved * (improved.log() - log_probs), 0.0)
-            metrics = {
+            figures = {
                 "policy_loss": policy_loss.detach(),
                 "value_loss": value_loss.detach(),
                 "entropy": -(log_probs.exp() * log_probs).sum() / count,
                 "search_kl": gap.sum() / count,
             }
-        return loss, metrics
+        return loss, figures
 
 
 def mirror_some(batch: Batch, rng: np.random.Generator) -> Batch:

@@ -79,37 +79,40 @@ class ResidualBlock(nn.Module):
 class FromToHead(nn.Module):
     """Scores a move by where it starts and where it goes.
 
-    Each square gives a vector as a start (one for moving, one for promoting) and one as a target;
-    a move's score is their product. A drop starts from its piece, which has a learned vector.
-    Only the scores of the legal moves are ever computed: about 60 of 13,527.
+    Each square gives three vectors: as a start, as a start of a move that promotes, and as a
+    target; a move's score is the product of two. A drop starts from its piece, which has a learned
+    vector. Only the scores of the legal moves are ever computed: about 60 of 13,527.
     """
 
-    starts = 2 * SQUARES + len(HAND_PIECES)
-    ends: Tensor  # [2, 13527]: start and target of each action, among the vectors
+    # [2, 13527]: start and target of each action among all vectors, first those of the pieces, then
+    # three for each square of each position; and from there to those of the next position.
+    ends: Tensor
+    steps: Tensor
 
     def __init__(self, width: int, dim: int = 32) -> None:
         super().__init__()
         self.dim = dim
         self.embed = nn.Conv2d(width, 3 * dim, 1)
         self.pieces = nn.Parameter(torch.randn(len(HAND_PIECES), dim) / dim)
-        from_square = PROMOTE * SQUARES + FROM_SQUARE
-        start = np.where(DROP_PIECE > 0, 2 * SQUARES + DROP_PIECE - 1, from_square)
-        ends = torch.from_numpy(np.stack([start, self.starts + TO_SQUARE]))
-        self.register_buffer("ends", ends, persistent=False)
+        is_drop, first = DROP_PIECE > 0, len(HAND_PIECES)
+        start = np.where(is_drop, DROP_PIECE - 1, first + 3 * FROM_SQUARE + PROMOTE)
+        ends = np.stack([start, first + 3 * TO_SQUARE + 2])
+        steps = np.where([is_drop, np.zeros_like(is_drop)], 0, 3 * SQUARES)
+        self.register_buffer("ends", torch.from_numpy(ends), persistent=False)
+        self.register_buffer("steps", torch.from_numpy(steps), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The vectors [B, 162 + 7 + 81, dim] of all starts and targets."""
-        embedded = self.embed(x).flatten(2).transpose(1, 2)  # [B, 81, 3 * dim]
-        move, promote, target = embedded.split(self.dim, 2)
-        pieces = self.pieces.expand(x.shape[0], -1, -1)
-        return torch.cat([move, promote, pieces, target / math.sqrt(self.dim)], 1)
+        """The vectors [B * 81 * 3, dim] of all squares; they stand in memory as they are made."""
+        return self.embed(x).permute(0, 2, 3, 1).reshape(-1, self.dim)
 
     def scores(self, vectors: Tensor, rows: Tensor, actions: Tensor) -> Tensor:
         """The scores of actions [N] in the positions `rows` [N]."""
-        places = self.ends.index_select(1, actions) + rows * vectors.shape[1]
+        # While learning, pieces are float32, and so are all: gradients are summed in that.
+        table = torch.cat([self.pieces, vectors])
+        places = self.ends.index_select(1, actions) + rows * self.steps.index_select(1, actions)
         # An embedding look-up, because its gradient is the fastest of all ways to index.
-        start, target = F.embedding(places, vectors.flatten(0, 1)).float()
-        return (start * target).sum(1)
+        start, target = F.embedding(places, table).float()
+        return (start * target).sum(1) / math.sqrt(self.dim)
 
 
 class FlatHead(nn.Module):
@@ -179,9 +182,14 @@ class ActorCriticResTower(nn.Module):
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def planes(self, observations: features.Observations) -> Tensor:
-        """The network's input, on its device, from compact observations [B, 100]."""
-        weight = self.stem.weight
-        return torch.from_numpy(self.plane_set.make(observations)).to(weight.device, weight.dtype)
+        """The network's input from compact observations [B, 100]: on its device, as it computes."""
+        weight, device = self.stem.weight, self.stem.weight.device
+        autocast = torch.is_autocast_enabled(device.type)
+        kind = torch.get_autocast_dtype(device.type) if autocast else weight.dtype
+        if kind == torch.bfloat16:  # made as such, in half the time
+            bits = torch.from_numpy(self.plane_set.make(observations, np.uint16))
+            return bits.view(torch.bfloat16).to(device)
+        return torch.from_numpy(self.plane_set.make(observations)).to(device, kind)
 
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         x = F.relu(self.stem(planes.contiguous(memory_format=torch.channels_last)))
@@ -190,9 +198,8 @@ class ActorCriticResTower(nn.Module):
 
     def scores(self, policy: Tensor, rows: Tensor, actions: Tensor) -> Tensor:
         """The policy's scores of actions [N] in the positions `rows` [N] of the batch."""
-        if policy.requires_grad:  # gradients are summed in float32
-            policy = policy.float()
-        return self.policy.scores(policy, rows, actions)
+        scores: Tensor = self.policy.scores(policy, rows, actions)
+        return scores.float()
 
 
 def build_network(config: ModelConfig) -> ActorCriticResTower:

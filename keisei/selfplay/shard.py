@@ -85,6 +85,7 @@ class SelfPlayShard:
         games, count = self.games, self.games.num_games
         choose = self._searching(policy) if self._search else self._drawing(policy, opponent)
         self.scores = []
+        self._material = material(games.observations)
         finished, end = [], 0
         for t in range(len(rollout.actions)):
             positions, chosen = games.positions, choose()
@@ -96,7 +97,7 @@ class SelfPlayShard:
             rollout.log_probs[t] = chosen.log_probs
             rollout.values[t] = chosen.values
             result = games.step(actions)
-            rollout.rewards[t] = self._rewards(rollout.observations[t], result)
+            rollout.rewards[t] = self._rewards(result)
             rollout.dones[t] = result.dones
             count_steps(count)
             finished += result.finished
@@ -154,11 +155,11 @@ class SelfPlayShard:
             self.scores.append(0.5 if winner is None else float(winner == learner))
             self.sides[ended.game] ^= 1
 
-    def _rewards(self, before: npt.NDArray[np.uint8], result: Step) -> npt.NDArray[np.float32]:
+    def _rewards(self, result: Step) -> npt.NDArray[np.float32]:
         """Of the moves just made; a game's last move has none for material."""
-        had = material(before)
+        had, self._material = self._material, material(self.games.observations)
         # The board is turned after the move: what the opponent has there is the mover's.
-        gain = -material(self.games.observations) - had
+        gain = -self._material - had
         gain[result.dones] = 0
         rewards: npt.NDArray[np.float32] = result.rewards + gain * np.float32(self.material_reward)
         if self.adjudicate:

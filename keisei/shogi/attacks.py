@@ -15,17 +15,21 @@ planes say it. They are the rules' alone: what could move to a square if it held
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from keisei.shogi.actions import SQUARES
-from keisei.shogi.features import OTHER, Observations
+from keisei.shogi.features import OTHER, Observations, numbers
 
 NUM_ATTACK_PLANES = 14
 
 Bytes = npt.NDArray[np.uint8]
 
-_DIRECTIONS = [(df, dr) for df in (-1, 0, 1) for dr in (-1, 0, 1) if df or dr]
+_DIRECTIONS = [(-1, 0), (0, -1), (0, 1), (1, 0), (-1, -1), (-1, 1), (1, -1), (1, 1)]
+_STRAIGHT = 4  # the first of them, as a rook goes; the others are a bishop's
 _OUTSIDE = SQUARES  # a square that is always empty
 
 # The pieces' numbers in observations, and all of them by worth.
@@ -79,24 +83,49 @@ def _attackers() -> Bytes:
     return table
 
 
-_STRAIGHT = np.array([df == 0 or dr == 0 for df, dr in _DIRECTIONS])
-_RAYS = np.array([[_squares(k * df, k * dr) for df, dr in _DIRECTIONS] for k in range(1, 9)])
+def _farther(k: int) -> npt.NDArray[np.int64]:
+    """[8 * 82]: for each direction and square, the one that lies k farther; the last is outside."""
+    return np.array([[*_squares(k * df, k * dr), _OUTSIDE] for df, dr in _DIRECTIONS]).ravel()
+
+
+_NEXT = _farther(1)
+# The same among all squares of all directions.
+_ROWS = np.arange(len(_DIRECTIONS)).repeat(SQUARES + 1) * (SQUARES + 1)
+_JUMPS = [_ROWS + _farther(k) for k in (1, 2, 4)]
 _KNIGHTS = np.array([_squares(df, dr) for dr in (2, -2) for df in (-1, 1)])  # own ones are behind
 _ATTACKERS = _attackers()
 _PAWN_WORTH = len(_BY_WORTH) - 1  # a pawn is worth this much as an attacker, the king nothing
-# What a square shows, as blocks: of one side by its attackers and the worth of the least, and of
-# all checks by one bit for each.
 _WORTHS = _PAWN_WORTH + 1
-_OF_SIDE = np.array(
-    [
-        [count > 0, count > 1, count / 4, worth * np.float32(1 / _PAWN_WORTH)]
-        for count in range(len(_DIRECTIONS) + 3)
-        for worth in range(_WORTHS)
-    ],
-    dtype=np.float32,
-).view("V16")[:, 0]
-_OF_CHECKS = np.array([[n >> k & 1 for k in range(6)] for n in range(64)], dtype=np.float32)
-_OF_CHECKS = _OF_CHECKS.view("V24")[:, 0]
+
+
+@cache
+def _layout(width: int, kind: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Any]:
+    """What a square shows, as blocks, and where they stand in its `width` planes.
+
+    Of one side by its attackers and the worth of the least, and of all checks by a bit for each.
+    """
+    of_side = np.array(
+        [
+            [count > 0, count > 1, count / 4, worth * np.float32(1 / _PAWN_WORTH)]
+            for count in range(len(_DIRECTIONS) + 3)
+            for worth in range(_WORTHS)
+        ],
+        dtype=np.float32,
+    )
+    of_checks = np.array([[n >> k & 1 for k in range(6)] for n in range(64)], dtype=np.float32)
+    size = kind.itemsize
+    side, checks = np.dtype(f"V{4 * size}"), np.dtype(f"V{6 * size}")
+    places: Any = {
+        "names": ["ours", "theirs", "checks"],
+        "formats": [side, side, checks],
+        "offsets": [size * (width - planes) for planes in (14, 10, 6)],
+        "itemsize": size * width,
+    }
+    return (
+        numbers(of_side, kind).view(side)[:, 0],
+        numbers(of_checks, kind).view(checks)[:, 0],
+        np.dtype(places),
+    )
 
 
 def attack_planes(observations: Observations) -> npt.NDArray[np.float32]:
@@ -112,22 +141,16 @@ def attack_planes(observations: Observations) -> npt.NDArray[np.float32]:
     return squares.transpose(0, 3, 1, 2)
 
 
-def fill_attacks(observations: Observations, squares: npt.NDArray[np.float32]) -> None:
+def fill_attacks(observations: Observations, squares: npt.NDArray[Any]) -> None:
     """Write the planes into the last 14 of squares [N, 9, 9, 14 or more]."""
-    count, width = len(observations), 4 * squares.shape[-1]
-    blocks = squares.view(
-        {
-            "names": ["ours", "theirs", "checks"],
-            "formats": [_OF_SIDE.dtype, _OF_SIDE.dtype, _OF_CHECKS.dtype],
-            "offsets": [width - 56, width - 40, width - 24],
-            "itemsize": width,
-        }
-    ).reshape(count, SQUARES)
+    count = len(observations)
+    of_side, of_checks, places = _layout(squares.shape[-1], squares.dtype)
+    blocks = squares.view(places).reshape(count, SQUARES)
     # Squares first, positions last: everything runs over whole rows of positions.
     board = np.zeros((SQUARES + 1, count), dtype=np.uint8)
     board[:SQUARES] = _RANK[observations[:, :SQUARES]].T
     seen = np.empty((len(_DIRECTIONS) + len(_KNIGHTS), SQUARES, count), dtype=np.uint8)
-    rays, knights = np.split(seen, [len(_DIRECTIONS)])
+    rays, knights = seen[: len(_DIRECTIONS)], seen[len(_DIRECTIONS) :]
     first = _first_pieces(board)
     knights[:] = board.take(_KNIGHTS, 0)
     for table, pieces, attackers in zip(_ATTACKERS, first, rays, strict=True):
@@ -137,34 +160,35 @@ def fill_attacks(observations: Observations, squares: npt.NDArray[np.float32]) -
     knights[2:] *= knights[2:] == _KNIGHT + _THEIRS
     seen -= 1  # the mover's are 0 to 13 now, the opponent's 128 to 141, and nobody is 255
     for side, pieces in (("ours", seen), ("theirs", seen ^ _THEIRS)):
-        number = (pieces < len(_BY_WORTH)).sum(0, dtype=np.uint8)
+        number = (pieces < len(_BY_WORTH)).view(np.uint8).sum(0, dtype=np.uint8)
         worth = _PAWN_WORTH - np.minimum(pieces.min(0), _PAWN_WORTH)
-        blocks[side] = _OF_SIDE.take((number * np.uint8(_WORTHS) + worth).T)
-    blocks["checks"] = _OF_CHECKS.take(checks.T)
+        blocks[side] = of_side.take((number * np.uint8(_WORTHS) + worth).T)
+    blocks["checks"] = of_checks.take(checks.T)
 
 
 def _first_pieces(board: Bytes) -> Bytes:
-    """[8, 81, N]: the first piece in each direction of each square, and whether it is far."""
-    first = board.take(_RAYS[0], 0)  # much faster than board[...]
+    """[8, 81, N]: the first piece in each direction of each square, and whether it is far.
+
+    What is first within 1 square is known from the board, and within 2, 4 and 8 from what is first
+    within half of that, here and half of that farther.
+    """
     far = np.where(board > 0, board + np.uint8(_FAR), board)
-    for squares in _RAYS[1:]:
+    first = far.take(_NEXT, 0)  # much faster than far[...]
+    near = (first > 0).view(np.uint8) * np.uint8(_FAR)
+    for jump in _JUMPS:
         unblocked = np.negative((first == 0).view(np.uint8))  # 255 where nothing was met yet
-        first |= far.take(squares, 0) & unblocked
-    return first
+        first |= first.take(jump, 0) & unblocked
+    first -= near
+    return first.reshape(len(_DIRECTIONS), SQUARES + 1, -1)[:, :SQUARES]
 
 
 def _checks(first: Bytes, by_knight: Bytes) -> Bytes:
     """[81, N]: where a rook, a bishop and a knight would give check, the mover's first, as bits."""
-    checks: list[npt.NDArray[np.bool_]] = []
-    # A knight reaches the squares ahead of it, where the opponent's would come from.
-    for king, reached in ((_KING + _THEIRS, by_knight[2:]), (_KING, by_knight[:2])):
-        sees_king = first == king
-        checks += [
-            sees_king[_STRAIGHT].any(0),
-            sees_king[~_STRAIGHT].any(0),
-            (reached == king).any(0),
-        ]
     bits = np.zeros(first.shape[1:], dtype=np.uint8)
-    for number, check in enumerate(checks):
-        bits |= check.view(np.uint8) << np.uint8(number)
+    # A knight reaches the squares ahead of it, where the opponent's would come from.
+    for bit, king, reached in ((0, _KING + _THEIRS, by_knight[2:]), (3, _KING, by_knight[:2])):
+        sees_king = (first == king).view(np.uint8)
+        by_rook, by_bishop = sees_king[:_STRAIGHT], sees_king[_STRAIGHT:]
+        for number, pieces in enumerate((by_rook, by_bishop, (reached == king).view(np.uint8))):
+            bits |= np.bitwise_or.reduce(pieces) << np.uint8(bit + number)
     return bits

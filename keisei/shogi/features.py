@@ -31,6 +31,7 @@ The 46 planes, each 9 x 9, indexed [file, rank] by square number `9 * file + ran
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,22 +50,49 @@ Observations = npt.NDArray[np.uint8]  # [..., 100]
 Planes = npt.NDArray[np.float32]  # [..., 46, 9, 9]
 
 OTHER = 16  # added to a piece's number when it is the opponent's
-_HAND_SCALE = (1 / np.tile([18, 4, 4, 4, 2, 2, 4], 2)).astype(np.float32)
 
-# What is the same on all squares is copied as one block: NumPy copies 18 floats in less than half
-# the time that it takes for 18 single ones.
-_SCALARS = np.dtype("V72")
+# The bytes of what is the same on all squares, in the order of its planes; the number of moves,
+# which has two bytes, is put in where its first one stands. And by what each is divided.
+_SCALARS = [*range(81, 95), SIDE, MOVE_COUNT, REPETITIONS, IN_CHECK]
+_MOVES_PLAYED = _SCALARS.index(MOVE_COUNT)
+_SCALES = [*(2 * [18, 4, 4, 4, 2, 2, 4]), 1, MOVE_COUNT_SCALE, 3, 1]
+_FIRST_ENTRIES = np.arange(len(_SCALARS)) * (MOVE_COUNT_SCALE + 1)
+
+
+def numbers(values: npt.NDArray[np.float32], kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Values as planes hold them: float32, or the 16 bits of bfloat16, which NumPy does not know.
+
+    >>> numbers(np.array([1.0], np.float32), np.dtype(np.uint16)).tolist() == [0x3F80]
+    True
+    """
+    if kind == np.float32:
+        return values
+    bits = values.view(np.uint32)  # bfloat16 is the upper half, rounded to the nearest
+    return ((bits + np.uint32(0x7FFF) + (bits >> 16 & 1)) >> 16).astype(np.uint16)
 
 
 @cache
-def _layout(width: int) -> tuple[npt.NDArray[np.float32], np.dtype[np.void]]:
-    """What a square shows in `width` planes by its piece alone, and where the block stands."""
+def _tables(
+    width: int, kind: np.dtype[Any]
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any], np.dtype[np.void]]:
+    """What a square shows in `width` planes by its piece, what scalars show, and where they stand.
+
+    A position's scalars are copied as one block: NumPy copies 18 floats in less than half the time
+    that it takes for 18 single ones.
+    """
     shown = np.zeros((32, width), dtype=np.float32)  # an empty square shows nothing
     shown[range(1, 15), range(14)] = 1
     shown[range(1 + OTHER, 15 + OTHER), range(14, 28)] = 1
-    return shown, np.dtype(
-        {"names": ["scalars"], "formats": [_SCALARS], "offsets": [4 * 28], "itemsize": 4 * width}
-    )
+    shares: npt.NDArray[np.float32] = (1 / np.array(_SCALES)).astype(np.float32)
+    scalars = np.arange(MOVE_COUNT_SCALE + 1, dtype=np.float32) * shares[:, None]
+    size = kind.itemsize
+    block: Any = {
+        "names": ["scalars"],
+        "formats": [f"V{size * len(_SCALARS)}"],
+        "offsets": [size * 28],
+        "itemsize": size * width,
+    }
+    return numbers(shown, kind), numbers(scalars, kind), np.dtype(block)
 
 
 def move_counts(observations: Observations) -> npt.NDArray[np.int32]:
@@ -94,15 +122,14 @@ def planes(observations: Observations, out: Planes | None = None) -> Planes:
     return out
 
 
-def fill_squares(observations: Observations, squares: npt.NDArray[np.float32]) -> None:
+def fill_squares(observations: Observations, squares: npt.NDArray[Any]) -> None:
     """Write the 46 planes into squares [N, 9, 9, 46 or more], and 0 into those after them."""
-    count, (shown, block) = len(observations), _layout(squares.shape[-1])
+    count = len(observations)
+    shown, scalars, block = _tables(squares.shape[-1], squares.dtype)
     board = observations[:, :SQUARES].reshape(count, 9, 9)
     np.take(shown, board, axis=0, out=squares, mode="clip")  # other modes write it twice
-    scalars = np.empty((count, 18), dtype=np.float32)
-    scalars[:, :14] = observations[:, HANDS] * _HAND_SCALE
-    scalars[:, 14] = observations[:, SIDE]
-    scalars[:, 15] = np.minimum(move_counts(observations) / MOVE_COUNT_SCALE, 1)
-    scalars[:, 16] = observations[:, REPETITIONS] / 3
-    scalars[:, 17] = observations[:, IN_CHECK]
-    squares.view(block)[..., 0]["scalars"] = scalars.view(_SCALARS)[:, :, None]
+    entries = observations.take(_SCALARS, 1).astype(np.intp)
+    entries[:, _MOVES_PLAYED] = np.minimum(move_counts(observations), MOVE_COUNT_SCALE)
+    entries += _FIRST_ENTRIES
+    blocks = scalars.take(entries).view(block["scalars"])
+    squares.view(block)[..., 0]["scalars"] = blocks[:, :, None]

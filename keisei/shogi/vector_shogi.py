@@ -192,7 +192,8 @@ class VectorShogi:
         """Play one action in each game."""
         actions = np.asarray(actions)
         self._check(actions)
-        bits = MOVE_OF_ACTION[self.observations[:, features.SIDE], actions]
+        sides = self.observations[:, features.SIDE].astype(np.intp)
+        bits = MOVE_OF_ACTION.take(sides * NUM_ACTIONS + actions)
         self._history[self._rows, self.move_counts] = actions
         self.move_counts += 1
         move_pieces(self.observations, actions)

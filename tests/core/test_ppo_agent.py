@@ -1,3 +1,5 @@
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -167,7 +169,8 @@ def test_a_policy_that_has_moved_far_enough_is_not_pushed_further(advantage, pus
     moved = batch._replace(  # by a factor of e: the limit is 1.2
         log_probs=batch.log_probs - 1, advantages=np.full_like(batch.advantages, advantage)
     )
-    loss, _ = agent._loss(moved, entropy_coef=0.0)
+    seen = agent.network(agent.network.planes(moved.positions.observations))
+    loss, _ = agent._loss(moved, len(moved.actions), *seen, entropy_coef=0.0)
     loss.backward()
     steps = [w.grad.abs().max().item() for w in agent.network.parameters() if w.grad is not None]
     assert (max(steps) > 0) == pushes
@@ -178,3 +181,42 @@ def test_a_value_that_has_moved_too_far_is_charged_for_what_it_was_allowed():
     old, value, worth = torch.tensor([[0.0], [0.5], [1.0]])
     assert agent._value_errors(value, old, worth).item() == pytest.approx((1 - 0.2) ** 2)
     assert agent._value_errors(value, value, worth).item() == pytest.approx((1 - 0.5) ** 2)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_halves_of_a_minibatch_side_by_side_teach_what_the_whole_does(threads):
+    """On two threads, each a half: the same bits every time, and but for roundings one thread's."""
+    learned, before = [], torch.get_num_threads()
+    for count in (1, threads, threads):
+        torch.set_num_threads(count)
+        agent = small_agent("training.minibatch_size=63", "training.max_grad_norm=1e9")
+        metrics = agent.learn(filled(agent))
+        assert torch.get_num_threads() == count
+        learned.append(
+            torch.cat([weight.detach().flatten() for weight in agent.network.parameters()])
+        )
+        learned.append(torch.tensor([metrics[name] for name in sorted(metrics)]))
+    torch.set_num_threads(before)
+    one, its_metrics, two, two_metrics, again, again_metrics = learned
+    assert torch.equal(two, again)
+    assert torch.equal(two_metrics, again_metrics)
+    assert torch.allclose(one, two, atol=1e-5)
+    assert torch.allclose(its_metrics, two_metrics, atol=1e-4)
+
+
+def test_an_error_on_the_other_thread_reaches_the_learner_and_leaves_it_whole():
+    agent, before = small_agent(), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(ZeroDivisionError):
+            agent.descend(filled(agent).get_batch(), fails_elsewhere)
+        assert torch.get_num_threads() == 2
+        assert agent.learn(filled(agent))["policy_loss"] != 0
+    finally:
+        torch.set_num_threads(before)
+
+
+def fails_elsewhere(part, count, policy, values):
+    if threading.current_thread() is not threading.main_thread():
+        raise ZeroDivisionError
+    return values.sum(), {}

@@ -1,9 +1,11 @@
 """Attack planes against rsshogi, which knows the attackers of a square of one board."""
 
 import numpy as np
+import pytest
+import torch
 from rsshogi.core import Board, Color, Square
 
-from keisei.shogi import ShogiGame, VectorShogi, attack_planes
+from keisei.shogi import PLANE_SETS, ShogiGame, VectorShogi, attack_planes
 from keisei.shogi.attacks import _BY_WORTH
 from keisei.shogi.features import SIDE
 from keisei.shogi.mirror import mirrored
@@ -46,6 +48,13 @@ def test_attack_planes_agree_with_the_rules_library_on_every_square() -> None:
 def test_attacks_in_a_mirror_are_the_mirror_image() -> None:
     seen = _middle_games(60).observations
     assert np.array_equal(attack_planes(mirrored(seen)), attack_planes(seen)[:, :, ::-1])
+
+
+@pytest.mark.parametrize("name", PLANE_SETS)
+def test_planes_made_in_bfloat16_are_those_of_float32_rounded_as_pytorch_does(name) -> None:
+    seen, planes = _middle_games(100).observations, PLANE_SETS[name]
+    rough = torch.from_numpy(planes.make(seen, np.uint16)).view(torch.bfloat16)
+    assert torch.equal(rough, torch.from_numpy(planes.make(seen)).bfloat16())
 
 
 def test_the_last_planes_show_where_a_rook_a_bishop_or_a_knight_would_give_check() -> None:

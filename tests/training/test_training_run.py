@@ -218,7 +218,7 @@ def test_an_error_loses_no_update_that_was_done(tmp_path, caplog):
 def test_a_stop_in_the_middle_of_an_update_saves_the_state_from_before_it(tmp_path, monkeypatch):
     config = load_config(overrides=options()[1::2])
     whole, stopped = trainer_of(config, tmp_path), trainer_of(config, tmp_path)
-    learn, steps = stopped.agent._step, []
+    learn, steps = stopped.agent.descend, []
 
     def stops(*given):
         steps.append(given)
@@ -226,7 +226,7 @@ def test_a_stop_in_the_middle_of_an_update_saves_the_state_from_before_it(tmp_pa
             signal.raise_signal(signal.SIGINT)
         return learn(*given)
 
-    monkeypatch.setattr(stopped.agent, "_step", stops)
+    monkeypatch.setattr(stopped.agent, "descend", stops)
     assert not TrainingLoopManager(stopped).run()
     assert [path.name for path in stopped.checkpoints.paths()] == ["step_000000000256.pt"]
     resumed = Trainer(config, stopped.run)
