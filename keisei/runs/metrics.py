@@ -20,12 +20,14 @@ import os
 import sqlite3
 import stat
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from keisei.errors import KeiseiError
+from keisei.files import replace_file
 
 SCHEMA = "1"
 
@@ -300,14 +302,28 @@ class MetricsStore(MetricsReader):
             self._db.execute("DELETE FROM games WHERE step > ?", (step,))
 
     def _connect(self) -> sqlite3.Connection:
-        db = _connect(self.path.resolve().as_uri())
-        db.execute("PRAGMA journal_mode = WAL")
-        # Whole after any crash; only a power cut can lose the last seconds of numbers.
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.executescript(_TABLES)
-        with db:
-            db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (SCHEMA,))
-        return db
+        if not self.path.exists():
+            replace_file(self.path, _new_file())
+        return _connect_to_write(self.path.resolve())
+
+
+def _new_file() -> bytes:
+    """A file without rows. Made elsewhere, because a reader may look as soon as a run has one."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "metrics.sqlite"
+        _connect_to_write(file).close()
+        return file.read_bytes()
+
+
+def _connect_to_write(file: Path) -> sqlite3.Connection:
+    db = _connect(file.as_uri())
+    db.execute("PRAGMA journal_mode = WAL")
+    # Whole after any crash; only a power cut can lose the last seconds of numbers.
+    db.execute("PRAGMA synchronous = NORMAL")
+    db.executescript(_TABLES)
+    with db:
+        db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (SCHEMA,))
+    return db
 
 
 def _connect(uri: str) -> sqlite3.Connection:

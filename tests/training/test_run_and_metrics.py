@@ -25,7 +25,7 @@ from keisei.runs.tensorboard import TensorBoardWriter
 from keisei.settings import to_yaml
 from keisei.worlds.config import WorldRunConfig
 from tests.processes import Process
-from tests.training.conftest import run_python
+from tests.training.conftest import finish, run_python
 from tests.web.hostile import spoil
 
 needs_locks = pytest.mark.skipif(sys.platform == "win32", reason="runs are not locked on Windows")
@@ -251,6 +251,30 @@ def test_a_reader_sees_rows_while_the_writer_is_open_and_never_blocks_it(path):
         assert reader.series("loss") == [(1, 1.0), (2, 2.0)]
 
 
+MAKE_MANY = """
+import sys
+from pathlib import Path
+from keisei.runs.metrics import MetricsStore
+for number in range(50):
+    with MetricsStore(Path(sys.argv[1]) / f"{number}.sqlite") as store:
+        store.log(1, {"loss": 1.0})
+"""
+
+
+def test_whoever_looks_as_soon_as_there_is_a_file_finds_it_whole(tmp_path):
+    writer = run_python(tmp_path, MAKE_MANY, tmp_path)
+    try:
+        for number in range(50):
+            path = tmp_path / f"{number}.sqlite"
+            while not path.exists():
+                assert writer.poll() is None or path.exists()
+            with MetricsReader(path) as reader:
+                assert reader.latest() in ({}, {"loss": 1.0})
+        finish(writer)
+    finally:
+        writer.kill()
+
+
 def test_a_reader_cannot_write(path):
     MetricsStore(path).close()
     with MetricsReader(path) as reader, pytest.raises(sqlite3.OperationalError, match="readonly"):
@@ -288,7 +312,7 @@ def test_what_is_no_metrics_file_is_a_clear_error(path, tmp_path):
     with pytest.raises(MetricsError, match="there are no metrics at"):
         MetricsReader(path)
     assert not path.exists()
-    with pytest.raises(MetricsError, match=r"could not open the metrics .*unable to open"):
+    with pytest.raises(MetricsError, match=r"could not open the metrics .*No such file"):
         MetricsStore(tmp_path / "no" / "folder" / "metrics.sqlite")
     path.write_bytes(b"this is no database, whatever its name says" * 100)
     for kind in (MetricsReader, MetricsStore):
