@@ -178,7 +178,7 @@ def ladder(
     checkpoints: Annotated[int, typer.Option(help="Checkpoints of the run to rate.", min=1)] = 8,
     nodes: Annotated[
         Optional[list[int]],  # noqa: UP045
-        typer.Option(help="Also rate the newest checkpoint with this many search nodes per move."),
+        typer.Option(help="Also rate them with this many search nodes per move."),
     ] = None,
     games: Annotated[int, typer.Option(help="Play at most this many games.", min=2)] = 5000,
     minutes: Annotated[float, typer.Option(help="Play for at most this long.", min=0)] = 10.0,

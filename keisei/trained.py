@@ -39,7 +39,9 @@ class TrainedNetwork:
     policy: Policy
     path: Path
     steps: int
-    cpu_hours: float  # hours of playing and learning, times the processes that did it
+    # Hours of playing and learning, times the processes that did it; also those of the network that
+    # the run began with.
+    cpu_hours: float
     curve: Curve  # what its values stand for (`keisei calibrate`)
 
 
@@ -56,10 +58,12 @@ def load_trained(path: Path, limit: int | None = None) -> TrainedNetwork:
         parallel = settings["training"]["parallel"]
         processes = int(parallel["num_workers"]) if parallel["enabled"] else 1
         progress = state["progress"]
-        steps, seconds = int(progress["steps"]), float(progress["seconds"])
+        hours = float(progress["seconds"]) * processes / 3600
+        hours += float(progress.get("hours_before", 0))
         curve = _curve(state.get("curve", {}))
+        steps = int(progress["steps"])
     policy = partial(evaluate, network, forward=traced(network, _FEW))
-    return TrainedNetwork(policy, path, steps, seconds * processes / 3600, curve)
+    return TrainedNetwork(policy, path, steps, hours, curve)
 
 
 def _load_onnx(path: Path, limit: int | None) -> TrainedNetwork:
@@ -135,7 +139,8 @@ def export_network(checkpoint: Path, file: Path, form: str | None = None) -> Non
     network = {name: weights.half() for name, weights in trained_weights(state).items()}
     if not all(torch.isfinite(weights).all() for weights in network.values()):
         raise KeiseiError(f"{checkpoint} has weights that are too large for half precision")
-    progress = {name: state["progress"][name] for name in ("steps", "seconds")}
+    kept = ("steps", "seconds", "hours_before")
+    progress = {name: state["progress"][name] for name in kept if name in state["progress"]}
     exported = {"agent": {"network": network}, "progress": progress, "config": state["config"]}
     if "curve" in state:
         exported["curve"] = state["curve"]

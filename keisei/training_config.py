@@ -44,6 +44,11 @@ class TrainingConfig(Section):
     search: SearchConfig = Field(
         default_factory=SearchConfig, description="Self-play with search (gumbel)."
     )
+    start: str = Field(
+        "",
+        description="The network that training begins with: a run, a checkpoint, an exported file, "
+        "or shipped, the one that comes with Keisei. Empty: a new one that knows nothing.",
+    )
     total_timesteps: int = Field(
         1_000_000, ge=1, lt=10**12, description="Moves to play and learn from."
     )
@@ -136,6 +141,7 @@ _FOR_THE_WHOLE_RUN = (
     "env.start_positions",
     "model",
     "training.precision",
+    "training.start",
     "training.total_timesteps",
     "training.parallel.num_workers",
     "training.parallel.num_envs_per_worker",

@@ -199,6 +199,12 @@ class Learner(ABC):
         self.rng.bit_generator.state = state["rng"]
         self.version = int(state["version"])
 
+    def load_weights(self, weights: dict[str, Tensor]) -> None:
+        """Begin with these weights instead of new ones."""
+        self.network.load_state_dict(weights)
+        if self.average is not None:
+            self.average.load_state_dict(weights)
+
     # -- playing -----------------------------------------------------------------------------
 
     def evaluate(self, positions: Positions) -> Evaluation:

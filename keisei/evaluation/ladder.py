@@ -122,7 +122,7 @@ class LadderSettings:
     """How much to play, and which players."""
 
     checkpoints: int = 8  # at most, spread over the run
-    nodes: tuple[int, ...] = ()  # rate the newest one also with searches of these sizes
+    nodes: tuple[int, ...] = ()  # rate them also with searches of these sizes
     games: int = 5000
     minutes: float = 10.0
     width: float = 100.0  # of each 95 % interval, if games and minutes allow it
@@ -139,10 +139,12 @@ def find_entries(run: Run, settings: LadderSettings) -> list[Entry]:
     for path in spread(paths, settings.checkpoints):
         trained = load_trained(path)
         trained_by = (trained.steps, trained.cpu_hours)
-        entries.append(Entry(f"step {trained.steps:,}", str(path), *trained_by))
-    for nodes in settings.nodes:
-        name = f"step {trained.steps:,}, {nodes} nodes"
-        entries.append(Entry(name, f"{path},nodes={nodes}", *trained_by))
+        name = f"step {trained.steps:,}"
+        entries.append(Entry(name, str(path), *trained_by))
+        entries += [
+            Entry(f"{name}, {nodes} nodes", f"{path},nodes={nodes}", *trained_by)
+            for nodes in settings.nodes
+        ]
     return entries
 
 

@@ -21,6 +21,7 @@ class Progress:
     updates: int = 0
     games: int = 0
     seconds: float = 0.0  # spent collecting and learning, over all sessions
+    hours_before: float = 0.0  # processor hours of the network that the run began with
     reasons: Counter[str] = field(default_factory=Counter)
     recent_lengths: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT_GAMES))
     recent_decided: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT_GAMES))

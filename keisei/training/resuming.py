@@ -13,9 +13,9 @@ from keisei.settings import ConfigError, parse_yaml
 def check_settings(config: AppConfig, state: dict[str, Any]) -> None:
     """Refuse, by name, settings that do not fit the network and the games of a checkpoint."""
     before = parse_config(parse_yaml(state["config"]))
-    if _shape(before.model) != _shape(config.model):
-        for name in ModelConfig.model_fields:
-            _must_be_same(f"model.{name}", getattr(before.model, name), getattr(config.model, name))
+    for name, (was, now) in differences(before.model, config.model).items():
+        _must_be_same(name, was, now)
+    _must_be_same("training.start", before.training.start, config.training.start)
     old, new = before.training.parallel, config.training.parallel
     _must_be_same("training.parallel.num_workers", len(state["shards"]), new.num_workers)
     name = "training.parallel.num_envs_per_worker"
@@ -31,14 +31,22 @@ def check_settings(config: AppConfig, state: dict[str, Any]) -> None:
         )
 
 
+def differences(one: ModelConfig, other: ModelConfig) -> dict[str, tuple[object, object]]:
+    """The settings in which two networks differ in shape, however they say it: name, and both."""
+    shapes = _shape(one), _shape(other)
+    pairs = {f"model.{name}": (shapes[0][name], shapes[1][name]) for name in shapes[0]}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
 def _must_be_same(name: str, before: object, now: object) -> None:
     if before != now:
         raise ConfigError(f"{name} cannot change on resume: it was {before!r}, not {now!r}")
 
 
-def _shape(model: ModelConfig) -> tuple[object, ...]:
-    """What the settings make of the network, however they say it."""
-    preset = PRESETS[model.preset]
-    given = (model.depth, model.width, model.se_ratio)
-    resolved = (p if g is None else g for p, g in zip(preset, given, strict=True))
-    return (*resolved, model.policy_head, model.planes)
+def _shape(model: ModelConfig) -> dict[str, object]:
+    """What the settings make of the network: a preset gives what is not given otherwise."""
+    names = ("depth", "width", "se_ratio")
+    given = {name: getattr(model, name) for name in names}
+    preset = dict(zip(names, PRESETS[model.preset], strict=True))
+    resolved = {name: preset[name] if given[name] is None else given[name] for name in names}
+    return {**resolved, "policy_head": model.policy_head, "planes": model.planes}

@@ -19,6 +19,7 @@ from keisei.runs.trace import Trace, check_trace_file
 from keisei.settings import to_yaml
 from keisei.training.callbacks import Callback, RecordMetrics, Wandb
 from keisei.training.display import make_display
+from keisei.training.first_network import first_network
 from keisei.training.learning_curve import LearningCurve
 from keisei.training.parallel.slots import slot_layout
 from keisei.training.rating import RateCheckpoints
@@ -64,6 +65,7 @@ def train(
             settings = _in_folder(load_config(config, overrides), runs)
             settings = join_cluster(settings, open_things)
             check_machine(settings)  # before there is a folder that has the run's name
+            first_network(settings)
             run = Run.create(Path(settings.logging.runs_dir), name, to_yaml(settings))
             trainer = Trainer(settings, run, make_callbacks(settings, callbacks), timeline)
         TrainingLoopManager(trainer).run()

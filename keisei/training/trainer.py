@@ -24,6 +24,7 @@ from keisei.settings import to_yaml
 from keisei.shogi import FinishedGame, ShogiGame
 from keisei.shogi.vector_shogi import moves_in_state
 from keisei.training.callbacks import Callback
+from keisei.training.first_network import first_network
 from keisei.training.live_games import LiveGames
 from keisei.training.parallel import BaseManager, ParallelError, SerialManager, make_manager
 from keisei.training.parallel.statistics import score_metrics
@@ -64,6 +65,9 @@ class Trainer:
         self.live_games = LiveGames(config.env.start_sfens(), shards)
         self.manager: BaseManager
         self._set_up(0)
+        if not self.checkpoints.paths() and (first := first_network(config)):
+            self.agent.load_weights(first.weights)
+            self.progress.hours_before = first.cpu_hours
         self._play_here([{}] * shards)
 
     def _set_up(self, steps: int) -> None:

@@ -83,6 +83,10 @@ RULES = [
         r"^keisei train .*opponent_shares",  # of four workers
         overrides(setting for setting in TINY if "num_workers" not in setting),
     ),
+    Rule(
+        r"^keisei train .*training\.start",  # the network has its shape
+        overrides(setting for setting in TINY if "model" not in setting),
+    ),
     Rule(r"^keisei train .*training\.parallel", overrides(TINY)),
     Rule(r"^keisei train\b", ONE_PROCESS),
     Rule(r"^keisei worlds train\b", overrides(TINY_WORLD)),

@@ -110,7 +110,7 @@ def test_a_pair_has_every_opening_before_one_comes_again_also_in_a_ladder_that_g
 
 def test_checkpoints_are_in_the_pool_with_what_went_into_them(run):
     entries = {e.name: e for e in find_entries(run, LadderSettings(checkpoints=2, nodes=(4,)))}
-    assert set(entries) == {"step 0", "step 200", "step 200, 4 nodes"}
+    assert set(entries) == {"step 0", "step 0, 4 nodes", "step 200", "step 200, 4 nodes"}
     assert entries["step 200"].steps == 200
     assert entries["step 200"].cpu_hours == pytest.approx(2.0)
 

@@ -86,6 +86,7 @@ CANNOT = {
     "model.se_ratio": 0.5,
     "model.policy_head": "flat",
     "model.planes": "core46",
+    "training.start": "shipped",
     "training.parallel.num_workers": 3,
     "training.parallel.num_envs_per_worker": 8,
 }
