@@ -55,8 +55,8 @@ FAULTS = [
     Fault(
         "a run goes on with other planes",
         "training/resuming.py",
-        "return (*resolved, model.policy_head, model.planes)",
-        "return (*resolved, model.policy_head)",
+        'return {**resolved, "policy_head": model.policy_head, "planes": model.planes}',
+        'return {**resolved, "policy_head": model.policy_head}',
         "training/test_resuming.py",
     ),
     # -- what was once not noticed --------------------------------------------------------------
