@@ -59,6 +59,14 @@ class EnvConfig(Section):
         "rewarded as if it had won, and in proportion for a smaller lead; 0: a draw. For learning "
         "only: in records and matches it is always a draw.",
     )
+    random_moves: int = Field(
+        0,
+        ge=0,
+        le=100,
+        description="Each game of self-play begins with 0 to this many random moves, which are not "
+        "learned from. The network then learns to play positions that it would not get itself "
+        "into.",
+    )
     start_positions: list[str] = Field(
         default_factory=lambda: ["startpos"],
         min_length=1,

@@ -156,7 +156,7 @@ class ExperienceBuffer:
             np.concatenate([r.improved for r in self.rollouts]),
         )
         learned = np.concatenate([r.learned.ravel() for r in self.rollouts])
-        if not learned.all():  # an opponent's moves are part of the estimates, but not learned from
+        if not learned.all():  # the others are part of the estimates, but not learned from
             self._all = self.get_batch(np.flatnonzero(learned))
 
     def _close_single(self, last_value: float) -> Rollout:

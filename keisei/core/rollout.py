@@ -53,7 +53,7 @@ class Rollout:
     values: npt.NDArray[np.float32] = _per_step(np.float32)
     rewards: npt.NDArray[np.float32] = _per_step(np.float32)
     dones: npt.NDArray[np.bool_] = _per_step(np.bool_)
-    learned: npt.NDArray[np.bool_] = _per_step(np.bool_)  # False: an opponent's move
+    learned: npt.NDArray[np.bool_] = _per_step(np.bool_)  # False: an opponent's or a random move
     last_values: npt.NDArray[np.float32] = _per_game(np.float32)
     version: int = -1
 

@@ -37,7 +37,8 @@ class SelfPlayShard:
     Its games draw from random streams of their own, from `first_stream` on: it plays the same games
     wherever it runs. Later incarnations of it play other games. Beside winning and losing, each
     move is rewarded with `material_reward` for every pawn's worth of material that it gains. A game
-    at the move limit counts for the side with more material, fully if it leads by `adjudicate`.
+    at the move limit counts for the side with more material, fully if it leads by `adjudicate`. A
+    game's first moves, up to `random_moves`, are random and not learned from.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class SelfPlayShard:
         move_limit: int,
         material_reward: float = 0.0,
         adjudicate: float = 0.0,
+        random_moves: int = 0,
         start_sfens: Sequence[str] = (START_SFEN,),
         search: GumbelSettings | None = None,
     ) -> None:
@@ -63,6 +65,8 @@ class SelfPlayShard:
         self.incarnation = incarnation
         self.material_reward = material_reward
         self.adjudicate = adjudicate
+        self.random_moves = random_moves
+        self._random_until = np.zeros(num_games, dtype=np.int64)  # so many moves of each game
         self._search = search
         # Against an opponent: the learner's side in each game (0 Black, 1 White), and its scores.
         self.sides = np.arange(num_games) % 2
@@ -88,7 +92,7 @@ class SelfPlayShard:
         self._material = material(games.observations)
         finished, end = [], 0
         for t in range(len(rollout.actions)):
-            positions, chosen = games.positions, choose()
+            positions, chosen = games.positions, self._begin_at_random(choose())
             rollout.learned[t] = chosen.learned
             rollout.observations[t] = games.observations
             rollout.legal_offsets[t * count : (t + 1) * count + 1] = end + positions.offsets
@@ -134,6 +138,17 @@ class SelfPlayShard:
 
         return choose
 
+    def _begin_at_random(self, chosen: Chosen) -> Chosen:
+        """What was chosen, with random moves in the games that still begin with some."""
+        if not self.random_moves:
+            return chosen
+        games, streams = self.games, self.games.streams
+        for row in np.flatnonzero(games.move_counts == 0).tolist():
+            self._random_until[row] = int(streams.uniform_of(row) * (self.random_moves + 1))
+        at_random = games.move_counts < self._random_until
+        picks = np.where(at_random, games.random_picks(), chosen.picks)
+        return chosen._replace(picks=picks, learned=chosen.learned & ~at_random)
+
     def _with_replies(
         self,
         log_probs: npt.NDArray[np.float32],
@@ -170,14 +185,19 @@ class SelfPlayShard:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that changes while playing."""
-        mine = {"sides": self.sides.copy(), "incarnation": self.incarnation}
+        mine = {
+            "sides": self.sides.copy(),
+            "random_until": self._random_until.copy(),
+            "incarnation": self.incarnation,
+        }
         return {**self.games.state_dict(), **mine}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a `state_dict()`, exactly."""
         self.games.load_state_dict(state)
-        # Checkpoints from before there were opponents do not have them.
+        # Checkpoints from before there were opponents or random moves do not have them.
         self.sides[:] = state.get("sides", self.sides)
+        self._random_until[:] = state.get("random_until", 0)
 
 
 def make_shard(
@@ -194,6 +214,7 @@ def make_shard(
         move_limit=config.env.move_limit,
         material_reward=config.env.material_reward,
         adjudicate=config.env.adjudicate,
+        random_moves=config.env.random_moves,
         start_sfens=config.env.start_sfens(),
         search=settings if config.training.searches else None,
     )

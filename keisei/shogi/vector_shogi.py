@@ -184,8 +184,13 @@ class VectorShogi:
 
     def random_actions(self) -> npt.NDArray[np.int64]:
         """A uniformly random legal action for each game, from the game's own generator."""
+        chosen: npt.NDArray[np.int64] = self._legal[self.random_picks()].astype(np.int64)
+        return chosen
+
+    def random_picks(self) -> npt.NDArray[np.int64]:
+        """Where in the legal actions a random one of each game stands."""
         picks = (self.streams.uniform() * self._counts).astype(np.int64)
-        chosen: npt.NDArray[np.int64] = self._legal[self._offsets[:-1] + picks].astype(np.int64)
+        chosen: npt.NDArray[np.int64] = self._offsets[:-1] + picks
         return chosen
 
     def step(self, actions: IntArray) -> Step:

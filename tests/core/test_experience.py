@@ -10,6 +10,7 @@ from keisei.core.policy import best, sample, segment_log_softmax
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.rollout import empty_rollout
 from keisei.selfplay.shard import SelfPlayShard
+from keisei.shogi.features import MOVE_COUNT, SIDE
 
 SMALL = ["model.depth=1", "model.width=16"]
 
@@ -248,3 +249,48 @@ def test_steps_without_any_surprise_are_drawn_alike(agent):
     (batch,) = held.minibatches(30, np.random.default_rng(0), share=0.5)
     assert len(batch.actions) == 30
     np.testing.assert_allclose(batch.weights, 1, rtol=1e-6)
+
+
+def random_shard(games, **more):
+    return SelfPlayShard(games, 1, move_limit=30, random_moves=6, **more)
+
+
+def play(shard, agent, steps, opponent=None):
+    rollout = empty_rollout(steps, shard.games.num_games)
+    shard.collect(agent.evaluate, rollout, version=5, opponent=opponent)
+    return rollout
+
+
+def test_games_begin_with_up_to_so_many_random_moves_which_are_not_learned_from(agent):
+    rollout = play(random_shard(64), agent, steps=60)
+    lengths = Counter()
+    for row in range(64):
+        played = rollout.observations[:, row, MOVE_COUNT]
+        begins = np.flatnonzero(played == 0)
+        for begin, end in zip(begins, [*begins[1:], 60], strict=True):
+            learned = rollout.learned[begin:end, row]
+            lengths[int((~learned).sum())] += 1
+            assert learned.tolist() == sorted(learned.tolist())  # the random ones come first
+    assert set(lengths) == set(range(7))
+    first = rollout.actions[0][~rollout.learned[0]]
+    assert len(set(first.tolist())) > 15  # of 30
+
+
+def test_random_moves_go_on_where_they_stopped(agent):
+    whole, half = random_shard(8), random_shard(8)
+    expected = play(whole, agent, steps=24)
+    first = play(half, agent, steps=3)
+    resumed = random_shard(8)
+    resumed.load_state_dict(half.state_dict())
+    second = play(resumed, agent, steps=21)
+    for name in ("actions", "learned"):
+        both = np.concatenate([getattr(first, name), getattr(second, name)])
+        np.testing.assert_array_equal(both, getattr(expected, name))
+
+
+def test_against_an_opponent_neither_its_moves_nor_random_ones_are_learned_from(agent):
+    rollout = play(random_shard(8), agent, steps=12, opponent=agent.evaluate)
+    mine = rollout.observations[0, :, SIDE] == np.arange(8) % 2
+    later = rollout.observations[:, :, MOVE_COUNT] >= 6
+    assert not rollout.learned[0][~mine].any()
+    assert rollout.learned[later].mean() == 0.5

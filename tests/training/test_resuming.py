@@ -17,6 +17,7 @@ CAN_CHANGE = {
     "env.move_limit": 50,
     "env.material_reward": 0.5,
     "env.adjudicate": 20.0,
+    "env.random_moves": 8,
     "model.preset": "small",  # depth, width and the rest are given
     "training.total_timesteps": 4096,
     "training.learning_rate": 0.01,
