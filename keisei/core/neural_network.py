@@ -7,6 +7,7 @@ probabilities that are recorded are the ones that PPO compares with.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -212,3 +213,14 @@ def build_network(config: ModelConfig) -> ActorCriticResTower:
         config.policy_head,
         config.planes,
     )
+
+
+def grown(weights: Mapping[str, Tensor], network: ActorCriticResTower) -> dict[str, Tensor]:
+    """The weights of a tower for this one, which may have more blocks: it plays the same moves.
+
+    The blocks that are new pass their input on until they have learned to do better.
+    """
+    for number, block in enumerate(network.tower):
+        if f"tower.{number}.conv2.weight" not in weights:
+            nn.init.zeros_(block.conv2.bias)  # its weights are zero from the beginning
+    return {**network.state_dict(), **weights}

@@ -8,6 +8,7 @@ from keisei.errors import KeiseiError
 from keisei.models import NETWORKS
 from keisei.runs.run import Run
 from keisei.settings import to_yaml
+from keisei.shogi import VectorShogi
 from keisei.trained import export_network, find_checkpoint, load_trained
 from keisei.training.first_network import first_network
 from keisei.training.start import open_run, resume_trainer, train
@@ -56,6 +57,26 @@ def test_a_run_begins_with_an_exported_network_also_in_workers(tmp_path, whole_r
     assert_same_state(here, workers)
 
 
+def test_a_network_that_is_begun_with_can_grow_and_plays_the_same_moves_at_first(
+    tmp_path, whole_run
+):
+    start = f"training.start={whole_run}"
+    trainer = new_trainer(tmp_path / "grown", start, "model.depth=3", *SHORT)
+    network, first = trainer.agent.network, new_trainer(tmp_path, start, *SHORT).agent.network
+    assert (len(network.tower), len(first.tower)) == (3, 1)
+    games = VectorShogi(16, seed=1)
+    for _ in range(20):
+        games.step(games.random_actions())
+    planes = network.planes(games.observations)
+    for now, before in zip(network(planes), first(planes), strict=True):
+        assert torch.equal(now, before)
+    old = {name: values.clone() for name, values in network.state_dict().items()}
+    for _ in range(4):
+        trainer.update()
+    for name, values in network.state_dict().items():
+        assert not torch.equal(values, old[name]), name  # the new blocks learn, too
+
+
 def test_the_network_that_comes_with_keisei_is_a_start_for_the_default_settings():
     config = load_config(overrides=["training.start=shipped"])
     assert load_trained(NETWORKS["shipped"]).cpu_hours > 0
@@ -80,6 +101,8 @@ def test_a_resumed_run_needs_the_network_it_began_with_no_more(tmp_path, whole_r
     ("start", "changes", "told"),
     [
         ("{run}", ["model.width=16"], "model.width=8"),
+        ("{run}", ["model.width=16", "model.depth=2"], "model.width=8. Set"),
+        ("{run}", ["model.depth=0"], "model.depth=1"),
         ("{run}", ["model.planes=core46"], "model.planes=attack60"),
         ("nowhere", [], "nowhere"),
         ("nowhere.pt", [], "nowhere.pt"),
