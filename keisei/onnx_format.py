@@ -26,7 +26,7 @@ from keisei.core.policy import Evaluation, Policy, segment_log_softmax
 from keisei.errors import KeiseiError
 from keisei.files import open_regular, replace_file
 from keisei.shogi import PLANE_SETS, Positions
-from keisei.shogi.actions import HAND_PIECES, SQUARES
+from keisei.shogi.actions import HAND_PIECES, NUM_ACTIONS, SQUARES
 from keisei.shogi.features import OBSERVATION_BYTES
 from keisei.shogi.plane_sets import PlaneSet
 
@@ -49,7 +49,8 @@ class _AllScores(nn.Module):
         pieces = head.pieces.expand(squares.shape[0], -1, -1)
         vectors = torch.cat([pieces, squares], 1)
         pairs = vectors @ squares[:, 2::3].transpose(1, 2) / math.sqrt(head.dim)
-        start, target = head.ends
+        actions = torch.arange(NUM_ACTIONS)
+        start, target = head.places(torch.zeros_like(actions), actions)
         target = (target - len(HAND_PIECES)) // 3
         return pairs.flatten(1)[:, start * SQUARES + target], values
 

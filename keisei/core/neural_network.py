@@ -85,10 +85,10 @@ class FromToHead(nn.Module):
     vector. Only the scores of the legal moves are ever computed: about 60 of 13,527.
     """
 
-    # [2, 13527]: start and target of each action among all vectors, first those of the pieces, then
-    # three for each square of each position; and from there to those of the next position.
+    # [13527]: where each action's start and target stand among all vectors, first those of the
+    # pieces, then three for each square of each position; and whether its start is a square. All
+    # in one number, because looking up costs more than taking apart.
     ends: Tensor
-    steps: Tensor
 
     def __init__(self, width: int, dim: int = 32) -> None:
         super().__init__()
@@ -97,10 +97,8 @@ class FromToHead(nn.Module):
         self.pieces = nn.Parameter(torch.randn(len(HAND_PIECES), dim) / dim)
         is_drop, first = DROP_PIECE > 0, len(HAND_PIECES)
         start = np.where(is_drop, DROP_PIECE - 1, first + 3 * FROM_SQUARE + PROMOTE)
-        ends = np.stack([start, first + 3 * TO_SQUARE + 2])
-        steps = np.where([is_drop, np.zeros_like(is_drop)], 0, 3 * SQUARES)
-        self.register_buffer("ends", torch.from_numpy(ends), persistent=False)
-        self.register_buffer("steps", torch.from_numpy(steps), persistent=False)
+        ends = start | (first + 3 * TO_SQUARE + 2) << 8 | ~is_drop << 16
+        self.register_buffer("ends", torch.from_numpy(ends.astype(np.int32)), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """The vectors [B * 81 * 3, dim] of all squares; they stand in memory as they are made."""
@@ -110,10 +108,14 @@ class FromToHead(nn.Module):
         """The scores of actions [N] in the positions `rows` [N]."""
         # While learning, pieces are float32, and so are all: gradients are summed in that.
         table = torch.cat([self.pieces, vectors])
-        places = self.ends.index_select(1, actions) + rows * self.steps.index_select(1, actions)
         # An embedding look-up, because its gradient is the fastest of all ways to index.
-        start, target = F.embedding(places, table).float()
+        start, target = F.embedding(self.places(rows, actions), table).float()
         return (start * target).sum(1) / math.sqrt(self.dim)
+
+    def places(self, rows: Tensor, actions: Tensor) -> Tensor:
+        """Where the starts and targets of actions [N] stand among all vectors: [2, N]."""
+        ends, first = self.ends.index_select(0, actions), 3 * SQUARES * rows.int()
+        return torch.stack([(ends & 255) + first * (ends >> 16), (ends >> 8 & 255) + first])
 
 
 class FlatHead(nn.Module):

@@ -80,8 +80,7 @@ def new_board(sfen: str) -> Board:
 
 
 _KING = 8
-_CAMP_RANKS = 3  # the mover's farthest
-_CAMP = np.flatnonzero(np.arange(SQUARES) % 9 < _CAMP_RANKS)
+_CAMP = np.flatnonzero(np.arange(SQUARES) % 9 < 3)  # the mover's three farthest ranks
 _POINTS = np.zeros(32, dtype=np.int64)  # of the mover's own pieces, by code
 _POINTS[1:15] = [1, 1, 1, 1, 5, 5, 1, 0, 1, 1, 1, 1, 5, 5]
 _HAND_POINTS = np.array([1, 1, 1, 1, 5, 5, 1])
@@ -106,8 +105,7 @@ def can_declare(
     """
     able = np.zeros(len(observations), dtype=np.bool_)
     # Kings rarely enter, and more rarely with ten others: count for the few games where one did.
-    by_file = observations[:, :SQUARES].reshape(-1, 9, 9)
-    rows = np.flatnonzero((by_file[:, :, :_CAMP_RANKS] == _KING).any((1, 2)))
+    rows = np.flatnonzero((observations[:, _CAMP] == _KING).any(1))
     own = observations[rows[:, None], _CAMP] - np.uint8(1) < 15  # an empty square, 0, becomes 255
     rows = rows[own.sum(1) > 10]
     if rows.size:
