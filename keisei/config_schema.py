@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, Optional, get_args
+from typing import Any, Literal, NamedTuple, Optional, get_args
 
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -87,6 +87,21 @@ class EnvConfig(Section):
         return [named.get(position, position) for position in self.start_positions]
 
 
+class Size(NamedTuple):
+    """Of a network's tower; `se_ratio` 0 means no squeeze-excitation."""
+
+    depth: int
+    width: int
+    se_ratio: float
+
+
+PRESETS = {
+    "tiny": Size(depth=2, width=64, se_ratio=0.0),
+    "small": Size(depth=6, width=128, se_ratio=0.0),
+    "full": Size(depth=9, width=256, se_ratio=0.25),
+}
+
+
 class ModelConfig(Section):
     """The network."""
 
@@ -94,7 +109,10 @@ class ModelConfig(Section):
         "tiny", description="tiny 2x64, small 6x128, full 9x256 with squeeze-excitation."
     )
     depth: Optional[int] = Field(  # noqa: UP045  # pydantic reads it on Python 3.10 too
-        None, ge=0, le=40, description="Residual blocks; by default the preset's."
+        None,
+        ge=0,
+        le=40,
+        description="Residual blocks; by default the preset's. A stretch may have more of them.",
     )
     width: Optional[int] = Field(  # noqa: UP045
         None, ge=8, le=1024, description="Channels; by default the preset's."
@@ -122,6 +140,17 @@ class ModelConfig(Section):
         if isinstance(data, dict) and "planes" not in data and others <= set(data):
             return {**data, "planes": "core46"}
         return data
+
+    @property
+    def size(self) -> Size:
+        """The preset's, with what is given otherwise.
+
+        >>> ModelConfig(depth=4).size
+        Size(depth=4, width=64, se_ratio=0.0)
+        """
+        given = {name: getattr(self, name) for name in Size._fields}
+        changed = {name: value for name, value in given.items() if value is not None}
+        return PRESETS[self.preset]._replace(**changed)
 
 
 # What other programs call our settings.
@@ -266,11 +295,18 @@ class AppConfig(Section):
         for before, after in pairwise(self.stretches):
             if before.begin >= after.begin:
                 raise ValueError(f"stretches: {after.begin} must come after {before.begin}")
+        depth = self.model.size.depth
         for stretch in self.stretches:
             try:
-                self.at(stretch.begin)
+                deeper = self.at(stretch.begin).model.size.depth
             except ConfigError as error:
                 raise ValueError(f"stretches, from step {stretch.begin}: {error}") from None
+            if deeper < depth:
+                raise ValueError(
+                    f"stretches, from step {stretch.begin}: model.depth is {deeper}, but the "
+                    f"network has {depth} blocks by then, and it can only grow"
+                )
+            depth = deeper
         return self
 
 

@@ -50,7 +50,7 @@ class _AllScores(nn.Module):
         vectors = torch.cat([pieces, squares], 1)
         pairs = vectors @ squares[:, 2::3].transpose(1, 2) / math.sqrt(head.dim)
         actions = torch.arange(NUM_ACTIONS)
-        start, target = head.places(torch.zeros_like(actions), actions)
+        start, target = head.places(torch.zeros_like(actions), actions).long()
         target = (target - len(HAND_PIECES)) // 3
         return pairs.flatten(1)[:, start * SQUARES + target], values
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from keisei.config_schema import ModelConfig
-from keisei.core.neural_network import ActorCriticResTower, build_network
+from keisei.core.neural_network import ActorCriticResTower, build_network, depth_of
 from keisei.core.policy import Policy, evaluate
 from keisei.core.precision import plays_in
 from keisei.core.runtime import traced
@@ -53,7 +53,7 @@ def load_trained(path: Path, limit: int | None = None) -> TrainedNetwork:
     with understanding(f"checkpoint {path} has no network that this Keisei can use"):
         # Of the settings only what is needed: an old run may have others that are gone by now.
         settings = parse_yaml(state["config"])
-        network = _network(ModelConfig.model_validate(settings["model"]), trained_weights(state))
+        network = _network(model_of(state), trained_weights(state))
         network = plays_in(network, settings["training"].get("precision", "float32"))
         parallel = settings["training"]["parallel"]
         processes = int(parallel["num_workers"]) if parallel["enabled"] else 1
@@ -76,6 +76,12 @@ def _load_onnx(path: Path, limit: int | None) -> TrainedNetwork:
 
 def _curve(points: dict[str, Any]) -> Curve:
     return Curve(**{name: tuple(map(float, numbers)) for name, numbers in points.items()})
+
+
+def model_of(state: dict[str, Any]) -> ModelConfig:
+    """The settings of a checkpoint's network, with the depth to which it has grown."""
+    model = ModelConfig.model_validate(parse_yaml(state["config"])["model"])
+    return model.model_copy(update={"depth": depth_of(trained_weights(state))})
 
 
 def _network(config: ModelConfig, weights: dict[str, torch.Tensor]) -> ActorCriticResTower:
@@ -128,13 +134,12 @@ def export_network(checkpoint: Path, file: Path, form: str | None = None) -> Non
     trained = load_trained(checkpoint)  # an error now is better than one where the file is used
     state = load_checkpoint(checkpoint)
     if form == "onnx":
-        model = ModelConfig.model_validate(parse_yaml(state["config"])["model"])
         facts = {
             "steps": trained.steps,
             "cpu_hours": trained.cpu_hours,
             "curve": vars(trained.curve),
         }
-        write_onnx(_network(model, trained_weights(state)), facts, file)
+        write_onnx(_network(model_of(state), trained_weights(state)), facts, file)
         return
     network = {name: weights.half() for name, weights in trained_weights(state).items()}
     if not all(torch.isfinite(weights).all() for weights in network.values()):

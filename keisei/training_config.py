@@ -133,13 +133,18 @@ class TrainingConfig(Section):
         return name
 
 
-# What a stretch cannot change: the games in play and the weights go on in it.
+# What a stretch cannot change: the games in play and the weights go on in it. (`model.depth` can:
+# a network grows by blocks that pass on what they get.)
 _FOR_THE_WHOLE_RUN = (
     "env.seed",
     "env.device",
     "env.move_limit",
     "env.start_positions",
-    "model",
+    "model.preset",
+    "model.width",
+    "model.se_ratio",
+    "model.planes",
+    "model.policy_head",
     "training.precision",
     "training.start",
     "training.total_timesteps",

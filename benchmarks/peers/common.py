@@ -20,7 +20,8 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from keisei.core.neural_network import PRESETS, ActorCriticResTower
+from keisei.config_schema import PRESETS
+from keisei.core.neural_network import ActorCriticResTower
 from keisei.shogi import ShogiGame, VectorShogi
 from keisei.shogi.actions import NUM_ACTIONS, SQUARES
 from keisei.shogi.features import NUM_PLANES

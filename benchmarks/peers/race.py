@@ -25,7 +25,8 @@ import torch
 from run import HERE, ROOT, end_session, end_with_contenders
 
 from keisei.benchmarks.report import machine
-from keisei.core.neural_network import PRESETS, ActorCriticResTower
+from keisei.config_schema import PRESETS
+from keisei.core.neural_network import ActorCriticResTower
 from keisei.core.policy import evaluate
 from keisei.evaluation.match import play_games
 from keisei.evaluation.openings import load_openings

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from keisei.config_schema import AppConfig
 from keisei.core.experience_buffer import Batch
-from keisei.core.neural_network import build_network
+from keisei.core.neural_network import build_network, depth_of, load_grown
 from keisei.core.policy import Evaluation, evaluate, sample
 from keisei.core.precision import autocast
 from keisei.core.rollout import Rollout
@@ -192,18 +192,19 @@ class Learner(ABC):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a `state_dict()`; a network of another shape is an error that names it."""
-        self.network.load_state_dict(state["network"])
-        self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))  # it keeps what it gets
-        if self.average is not None:
-            self.average.load_state_dict(state.get("average", state["network"]))
+        self.load_weights(state["network"], state.get("average"))
+        if depth_of(state["network"]) == len(self.network.tower):  # else it has grown just now
+            self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))  # it keeps them
         self.rng.bit_generator.state = state["rng"]
         self.version = int(state["version"])
 
-    def load_weights(self, weights: dict[str, Tensor]) -> None:
-        """Begin with these weights instead of new ones."""
-        self.network.load_state_dict(weights)
+    def load_weights(
+        self, weights: Mapping[str, Tensor], average: Mapping[str, Tensor] | None = None
+    ) -> None:
+        """Go on with these weights, and their average; without one, it begins with them."""
+        load_grown(self.network, weights)
         if self.average is not None:
-            self.average.load_state_dict(weights)
+            load_grown(self.average, average or weights)
 
     # -- playing -----------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ probabilities that are recorded are the ones that PPO compares with.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
 import numpy as np
 import torch
@@ -28,21 +28,6 @@ from keisei.shogi.actions import (
 )
 
 PolicyHead = Literal["from_to", "flat"]
-
-
-class Preset(NamedTuple):
-    """The size of a tower; `se_ratio` 0 means no squeeze-excitation."""
-
-    depth: int
-    width: int
-    se_ratio: float
-
-
-PRESETS = {
-    "tiny": Preset(depth=2, width=64, se_ratio=0.0),
-    "small": Preset(depth=6, width=128, se_ratio=0.0),
-    "full": Preset(depth=9, width=256, se_ratio=0.25),
-}
 
 
 class SqueezeExcitation(nn.Module):
@@ -160,7 +145,7 @@ class ActorCriticResTower(nn.Module):
     `planes` makes its input, and `scores` turns what the policy head needs into scores of given
     actions, such as all legal ones.
 
-    >>> network = ActorCriticResTower(*PRESETS["tiny"])
+    >>> network = ActorCriticResTower(depth=2, width=64)
     >>> policy, values = network(network.planes(np.zeros((2, 100), np.uint8)))
     >>> rows, actions = torch.tensor([0, 0, 1]), torch.tensor([5, 13526, 5])
     >>> network.scores(policy, rows, actions).shape, values.shape
@@ -207,22 +192,28 @@ class ActorCriticResTower(nn.Module):
 
 def build_network(config: ModelConfig) -> ActorCriticResTower:
     """A fresh network of the configured size."""
-    preset = PRESETS[config.preset]
-    return ActorCriticResTower(
-        preset.depth if config.depth is None else config.depth,
-        preset.width if config.width is None else config.width,
-        preset.se_ratio if config.se_ratio is None else config.se_ratio,
-        config.policy_head,
-        config.planes,
-    )
+    return ActorCriticResTower(*config.size, config.policy_head, config.planes)
 
 
-def grown(weights: Mapping[str, Tensor], network: ActorCriticResTower) -> dict[str, Tensor]:
-    """The weights of a tower for this one, which may have more blocks: it plays the same moves.
+def depth_of(weights: Iterable[str]) -> int:
+    """How many blocks a network has, by the names of its weights.
 
-    The blocks that are new pass their input on until they have learned to do better.
+    >>> depth_of(["stem.bias", "tower.0.conv1.bias", "tower.1.conv1.bias"])
+    2
     """
-    for number, block in enumerate(network.tower):
-        if f"tower.{number}.conv2.weight" not in weights:
-            nn.init.zeros_(block.conv2.bias)  # its weights are zero from the beginning
-    return {**network.state_dict(), **weights}
+    return len({name.split(".")[1] for name in weights if name.startswith("tower.")})
+
+
+def load_grown(network: ActorCriticResTower, weights: Mapping[str, Tensor]) -> None:
+    """Take the weights of a network that may have fewer blocks: it plays the same moves.
+
+    The other blocks pass their input on until they have learned to do better.
+    """
+    added: dict[str, Tensor] = {}
+    for number in range(depth_of(weights), len(network.tower)):
+        block = network.tower[number]
+        assert isinstance(block, ResidualBlock)
+        for part in block.conv2.parameters():
+            nn.init.zeros_(part)
+        added |= {f"tower.{number}.{name}": part for name, part in block.state_dict().items()}
+    network.load_state_dict({**weights, **added})

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from keisei.config_schema import AppConfig, ModelConfig
-from keisei.core.neural_network import build_network, grown
 from keisei.errors import KeiseiError
 from keisei.runs.checkpoint import load_checkpoint, trained_weights
-from keisei.settings import ConfigError, parse_yaml
-from keisei.trained import find_checkpoint, load_trained
+from keisei.settings import ConfigError
+from keisei.trained import find_checkpoint, load_trained, model_of
 from keisei.training.resuming import differences
 
 
@@ -41,19 +39,15 @@ def first_network(config: AppConfig) -> FirstNetwork | None:
         )
     trained = load_trained(path)  # says so if it is not a network, or a broken one
     state = load_checkpoint(path)
-    _check_shape(name, ModelConfig.model_validate(parse_yaml(state["config"])["model"]), config)
+    _check_shape(name, model_of(state), config.model)
     weights = {part: values.float() for part, values in trained_weights(state).items()}
-    with torch.random.fork_rng(devices=[]):  # as a learner makes its network
-        torch.manual_seed(config.env.seed)
-        network = build_network(config.model)
-    return FirstNetwork(grown(weights, network), trained.cpu_hours)
+    return FirstNetwork(weights, trained.cpu_hours)
 
 
-def _check_shape(name: str, model: ModelConfig, config: AppConfig) -> None:
+def _check_shape(name: str, model: ModelConfig, wanted: ModelConfig) -> None:
     """Refuse a network of another shape, unless it just has fewer blocks: it can grow."""
-    different = differences(model, config.model)
-    depth = different.get("model.depth")
-    if depth and depth[0] < depth[1]:
+    different = differences(model, wanted)
+    if model.size.depth < wanted.size.depth:
         del different["model.depth"]
     if different:
         theirs = ", ".join(f"{setting}={was}" for setting, (was, _) in different.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keisei.config_schema import AppConfig, ModelConfig, parse_config
-from keisei.core.neural_network import PRESETS
+from keisei.core.neural_network import depth_of
 from keisei.selfplay.shard import has_games
 from keisei.settings import ConfigError, parse_yaml
 
@@ -15,6 +15,12 @@ def check_settings(config: AppConfig, state: dict[str, Any]) -> None:
     before = parse_config(parse_yaml(state["config"]))
     for name, (was, now) in differences(before.model, config.model).items():
         _must_be_same(name, was, now)
+    has = depth_of(state["agent"]["network"])
+    if config.at(state["progress"]["steps"]).model.size.depth < has:
+        raise ConfigError(
+            f"the network has grown to model.depth={has} by now: leave the stretches that made it "
+            "grow as they were"
+        )
     _must_be_same("training.start", before.training.start, config.training.start)
     old, new = before.training.parallel, config.training.parallel
     _must_be_same("training.parallel.num_workers", len(state["shards"]), new.num_workers)
@@ -44,9 +50,5 @@ def _must_be_same(name: str, before: object, now: object) -> None:
 
 
 def _shape(model: ModelConfig) -> dict[str, object]:
-    """What the settings make of the network: a preset gives what is not given otherwise."""
-    names = ("depth", "width", "se_ratio")
-    given = {name: getattr(model, name) for name in names}
-    preset = dict(zip(names, PRESETS[model.preset], strict=True))
-    resolved = {name: preset[name] if given[name] is None else given[name] for name in names}
-    return {**resolved, "policy_head": model.policy_head, "planes": model.planes}
+    """What the settings make of the network."""
+    return {**model.size._asdict(), "policy_head": model.policy_head, "planes": model.planes}

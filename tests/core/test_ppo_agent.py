@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from keisei.config_schema import load_config
+from keisei.config_schema import PRESETS, load_config
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.learner import DivergedError
-from keisei.core.neural_network import PRESETS, ActorCriticResTower
+from keisei.core.neural_network import ActorCriticResTower
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.rollout import empty_rollout
 from keisei.selfplay.shard import SelfPlayShard

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from keisei.config_schema import load_config
-from keisei.core.neural_network import PRESETS, ActorCriticResTower
+from keisei.config_schema import PRESETS, load_config
+from keisei.core.neural_network import ActorCriticResTower
 from keisei.core.policy import evaluate
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.runtime import traced, tracing_pays

@@ -1,11 +1,17 @@
 """A run in stretches: other settings from a step on, and exact through stops at any border."""
 
+import numpy as np
 import pytest
 
 from keisei.config_schema import AppConfig, load_config
+from keisei.core.neural_network import depth_of
+from keisei.runs.checkpoint import load_checkpoint
 from keisei.runs.run import Run
 from keisei.settings import ConfigError, to_yaml
+from keisei.shogi import VectorShogi
+from keisei.trained import export_network, load_trained
 from keisei.training.callbacks import Callback
+from keisei.training.first_network import first_network
 from keisei.training.start import open_run, resume_trainer
 from keisei.training.trainer import Trainer
 from keisei.training.training_loop_manager import TrainingLoopManager
@@ -75,6 +81,61 @@ def test_a_run_stopped_before_at_and_after_a_border_ends_as_one_that_was_not(tmp
         assert_same_state(resumed.state_dict(), whole.state_dict())
 
 
+GROWING = (
+    "stretches=[{begin: 512, change: {model.depth: 3}}, {begin: 900, change: {model.depth: 4}}]",
+    "training.average=0.5",
+    "training.parallel.model_sync_interval=2",  # workers play with weights of before they grew
+)
+
+
+def test_a_network_grows_in_a_run_and_a_stop_at_any_moment_changes_nothing(tmp_path):
+    whole = trainer_of(tmp_path, *GROWING)
+    TrainingLoopManager(whole).run()
+    depths = [
+        depth_of(load_checkpoint(path)["agent"]["network"]) for path in whole.checkpoints.paths()
+    ]
+    assert depths == [1, 3, 3, 4, 4]
+    for path in whole.checkpoints.paths()[:-1]:
+        run = Run.create(tmp_path, None, to_yaml(whole.settings))
+        run.checkpoints_dir.mkdir(exist_ok=True)
+        (run.checkpoints_dir / path.name).write_bytes(path.read_bytes())
+        resumed = resume_trainer(*open_run(str(run.folder), ["training.parallel.enabled=true"]))
+        resumed.callbacks = []
+        TrainingLoopManager(resumed).run()
+        ends = [{**one.state_dict(), "config": ""} for one in (resumed, whole)]
+        assert_same_state(*ends)
+
+
+def test_a_network_that_grew_plays_the_same_moves_and_can_be_exported_and_begun_with(tmp_path):
+    trainer = trainer_of(tmp_path, *GROWING, "training.total_timesteps=512")
+    TrainingLoopManager(trainer).run()
+    trainer.settings.training.total_timesteps = 1024
+    games = VectorShogi(8, seed=1)
+    before = trainer.agent.evaluate(games.positions)
+    trainer.enter_stretch(511)
+    assert len(trainer.agent.network.tower) == 3
+    for one, other in zip(trainer.agent.evaluate(games.positions), before, strict=True):
+        np.testing.assert_array_equal(one, other)
+    trainer.update()
+    trainer.checkpoints.save(999, trainer.state_dict())
+    path = trainer.checkpoints.paths()[-1]
+    for file in ("mine.pt", "mine.onnx"):
+        export_network(path, tmp_path / file)
+        assert load_trained(tmp_path / file).steps == trainer.progress.steps
+    start = f"training.start={tmp_path / 'mine.pt'}"
+    assert (
+        "tower.2.conv1.weight"
+        in first_network(load_config(overrides=[start, "model.depth=3", "model.width=8"])).weights
+    )
+
+
+def test_a_run_whose_network_has_grown_does_not_go_on_with_a_smaller_one(tmp_path):
+    trainer = trainer_of(tmp_path, *GROWING, "training.total_timesteps=768")
+    TrainingLoopManager(trainer).run()
+    with pytest.raises(ConfigError, match="the network has grown to model"):
+        resume_trainer(*open_run(str(trainer.run.folder), ["stretches=[]"]))
+
+
 def test_settings_that_were_changed_in_python_hold_with_and_without_stretches(tmp_path):
     config = AppConfig()
     config.training.parallel.num_workers = 3
@@ -88,6 +149,11 @@ def test_settings_that_were_changed_in_python_hold_with_and_without_stretches(tm
     ("stretches", "problem"),
     [
         ("[{begin: 9, change: {model.width: 8}}]", "model.width cannot change within a run"),
+        ("[{begin: 9, change: {model.depth: 0}}]", "model.depth is 0, but .* it can only grow"),
+        (
+            "[{begin: 8, change: {model.depth: 4}}, {begin: 9, change: {model.depth: 3}}]",
+            "from step 9: model.depth is 3, but the network has 4 blocks",
+        ),
         ("[{begin: 9, change: {training.algoritm: gumbel}}]", "did you mean training.algorithm"),
         ("[{begin: 9, change: {}}, {begin: 9, change: {}}]", "9 must come after 9"),
         ("[{begin: 9, change: {training: 3}}]", "training is a section"),

@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 from keisei.core.learner import Learner
+from keisei.core.neural_network import load_grown
 from keisei.core.precision import in_precision
 
 _MOST_COST = 0.02  # share of the time that handing over weights may take
@@ -64,5 +65,5 @@ class ActingWeights:
         if self._are_own or not state:
             self.take()
         else:
-            self.network.load_state_dict(state["network"])
+            load_grown(self.network, state["network"])
             self.version = int(state["version"])
