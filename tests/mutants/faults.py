@@ -55,9 +55,17 @@ FAULTS = [
     Fault(
         "a run goes on with other planes",
         "training/resuming.py",
-        'return {**resolved, "policy_head": model.policy_head, "planes": model.planes}',
-        'return {**resolved, "policy_head": model.policy_head}',
+        'return {**model.size._asdict(), "policy_head": model.policy_head, "planes": model.planes}',
+        'return {**model.size._asdict(), "policy_head": model.policy_head}',
         "training/test_resuming.py",
+    ),
+    Fault(
+        "a network that grows plays other moves",
+        "core/neural_network.py",
+        "for part in block.conv2.parameters():",
+        "for part in ():",
+        "training/test_first_network.py",
+        "training/test_stretches.py",
     ),
     # -- what was once not noticed --------------------------------------------------------------
     Fault(
