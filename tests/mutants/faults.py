@@ -64,8 +64,7 @@ FAULTS = [
         "core/neural_network.py",
         "for part in block.conv2.parameters():",
         "for part in ():",
-        "training/test_first_network.py",
-        "training/test_stretches.py",
+        "training/test_first_network.py training/test_stretches.py",
     ),
     # -- what was once not noticed --------------------------------------------------------------
     Fault(
