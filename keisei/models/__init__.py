@@ -11,5 +11,5 @@ SHIPPED = "shipped"  # the name by which commands know the one to play against
 _FOLDER = Path(__file__).parent
 SHIPPED_PATH = _FOLDER / "shogi.pt"
 # By name; the others are references to rate by (`keisei rate`), and stay as they are.
-REFERENCES = ("quick-131072", "quick-262144", "quick-524288", "hour-5247503")
+REFERENCES = ("quick-131072", "quick-262144", "quick-524288", "hour-5247503", "hour-5242880")
 NETWORKS = {SHIPPED: SHIPPED_PATH, **{name: _FOLDER / f"{name}.pt" for name in REFERENCES}}

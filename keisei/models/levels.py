@@ -50,8 +50,9 @@ LEVELS = (
     Level("School club", "quick-524288"),
     Level("Club evening", "quick-524288", nodes=8),
     Level("Club champion", "hour-5247503", nodes=12),
-    Level("Town champion", SHIPPED),
-    Level("Long think", SHIPPED, nodes=100),
+    Level("Town champion", "hour-5242880"),
+    Level("Long think", "hour-5242880", nodes=100),
+    Level("Longer think", SHIPPED, nodes=100),
     Level("Longest think", SHIPPED, nodes=800),
 )
 

@@ -19,8 +19,8 @@ REFERENCES = {reference.player for reference in load_yardstick().references}
 RATED = [ratings()[level.player] for level in LEVELS]
 
 
-def test_there_are_ten_levels_with_names_of_their_own():
-    assert len(LEVELS) == len({level.name for level in LEVELS}) == 10
+def test_there_are_eleven_levels_with_names_of_their_own():
+    assert len(LEVELS) == len({level.name for level in LEVELS}) == 11
     assert {level.name: level.player for level in LEVELS} == {
         row["level"]: row["player"] for row in DATA["ratings"]
     }

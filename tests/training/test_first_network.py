@@ -77,8 +77,8 @@ def test_a_network_that_is_begun_with_can_grow_and_plays_the_same_moves_at_first
         assert not torch.equal(values, old[name]), name  # the new blocks learn, too
 
 
-def test_the_network_that_comes_with_keisei_is_a_start_for_the_default_settings():
-    config = load_config(overrides=["training.start=shipped"])
+def test_the_network_that_comes_with_keisei_is_a_start_as_the_documentation_has_it():
+    config = load_config(overrides=["training.start=shipped", "model.depth=4"])
     assert load_trained(NETWORKS["shipped"]).cpu_hours > 0
     assert first_network(config).weights
 
