@@ -11,7 +11,13 @@ import pytest
 
 from keisei.processes import line
 from keisei.processes.nursery import Nursery
-from keisei.training.parallel import ParallelError, ParallelManager, SerialManager
+from keisei.training.parallel import (
+    ParallelError,
+    ParallelManager,
+    SerialManager,
+    supervisor,
+    worker_communicator,
+)
 from tests.processes import Process
 
 from .conftest import (
@@ -194,6 +200,25 @@ def test_the_process_that_starts_the_workers_may_be_killed(setup):
         (nursery,) = {psutil.Process(pid).ppid() for pid in pids(manager).values()}
         os.kill(nursery, signal.SIGKILL)
         for one, two in zip(second, manager.collect_experiences(), strict=True):
+            assert_same_bytes(one, two)
+
+
+def test_the_process_that_starts_the_workers_may_be_halted_while_one_is_killed(setup, monkeypatch):
+    monkeypatch.setattr(worker_communicator, "STOP_TIMEOUT", 0.2)  # all the same, but sooner
+    config, agent = setup("num_workers=2")
+    (expected,) = serial_rounds(config, agent, 1)
+    with ParallelManager(config, agent) as manager:
+        worker = pids(manager)[0]
+        nursery = psutil.Process(worker).parent()
+        given_up = threading.Event()
+        monkeypatch.setattr(supervisor.log, "warning", lambda *_: given_up.set())
+        nursery.suspend()  # nobody says how the worker ended, nor starts another
+        try:
+            os.kill(worker, signal.SIGKILL)
+            assert given_up.wait(60)
+        finally:
+            nursery.resume()
+        for one, two in zip(expected, manager.collect_experiences(), strict=True):
             assert_same_bytes(one, two)
 
 

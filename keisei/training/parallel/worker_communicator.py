@@ -6,10 +6,12 @@ in the middle of anything cannot hold up the others: its pipe just ends.
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 
@@ -116,7 +118,10 @@ class WorkerCommunicator:
             code = line.process.wait(timeout)
         except subprocess.TimeoutExpired:
             line.process.kill()
-            code = line.process.wait(STOP_TIMEOUT)
+            code = -signal.SIGKILL
+            # Who would tell may be halted itself. Nothing that was killed computes any more.
+            with suppress(subprocess.TimeoutExpired):
+                code = line.process.wait(STOP_TIMEOUT)
         line.connection.close()
         self.lines.pop(line.index, None)
         return code
