@@ -1,8 +1,9 @@
 """Keisei beside other systems: `python benchmarks/peers/run.py` (after `make peers`).
 
 Each measurement is a process of its own, in the contender's own environment, one at a time; all
-contenders take their turn in every round. Writes results.json beside this file, draws
-docs/images/peers.png and prints the table of docs/performance.md as Markdown.
+contenders take their turn in every round. Prints the table of docs/performance.md as Markdown,
+writes results.json beside this file and draws docs/images/peers.png. A measurement of a few
+(`--only`) leaves those two files as they are.
 """
 
 from __future__ import annotations
@@ -240,8 +241,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="of each figure (default 8, or 3 to 6)")
     parser.add_argument("--only", nargs="+", metavar="SCRIPT", help="e.g. keisei_ppo sb3_ppo")
     parser.add_argument("--timeout", type=float, default=300.0, help="of one measurement, seconds")
-    parser.add_argument("--json", type=Path, default=HERE / "results.json")
-    parser.add_argument("--plot", type=Path, default=PICTURE)
     options = parser.parse_args()
     end_with_contenders()
     found = [peer for peer in contenders() if not options.only or peer.script[:-3] in options.only]
@@ -255,8 +254,9 @@ def main() -> None:
             took = time.perf_counter() - start
             said = peer.error or {name: round(values[-1]) for name, values in peer.rates.items()}
             print(f"round {number + 1}, {took:3.0f} s, {peer.label}: {said}", flush=True)
-    write(found, options.rounds, others, options.json)
-    draw(found, options.plot)
+    if not options.only:
+        write(found, options.rounds, others, HERE / "results.json")
+        draw(found, PICTURE)
     print(f"\nother programs took {statistics.mean(others):.2f} cores, {max(others):.2f} at most")
     print(f"\n{markdown(found)}")
 
