@@ -26,6 +26,7 @@ from keisei.core.rollout import Rollout, empty_rollout
 from keisei.core.runtime import traced, tracing_pays
 from keisei.processes.machine import keep_freed_memory
 from keisei.search.gumbel import visits_by_round
+from keisei.selfplay.plan import ParallelError
 from keisei.selfplay.shard import SelfPlayShard
 from keisei.shogi.features import OBSERVATION_BYTES
 from keisei.training.parallel import ParallelManager
@@ -162,15 +163,22 @@ def in_one_process(config: AppConfig, agent: Learner, seconds: float) -> Contend
 
 
 def _next_move(manager: ParallelManager, seconds: float) -> tuple[int, float]:
-    """Wait `seconds`, then for the next move; returns the steps so far and the time."""
+    """Let them play for `seconds`, then wait for a move; returns the steps so far and the time.
+
+    Rollouts are taken and dropped: workers whose slots are all full would stop.
+    """
     counted = "evaluations" if manager.config.training.searches else "steps"
 
     def steps() -> int:
         return int(sum(row[counted] for row in manager.get_statistics()["workers"].values()))
 
-    time.sleep(seconds)
+    end = time.perf_counter() + seconds
+    while (left := end - time.perf_counter()) > 0:
+        manager.collect_experiences(timeout=left)
     before, deadline = steps(), time.perf_counter() + 120
-    while (now := steps()) == before and time.perf_counter() < deadline:
+    while (now := steps()) == before:
+        if time.perf_counter() > deadline:
+            raise ParallelError("the workers have not played a move for 120 seconds")
         time.sleep(0.001)
     return now, time.perf_counter()
 

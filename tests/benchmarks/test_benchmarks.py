@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from keisei.benchmarks import collect, env, growth, learn, search
+from keisei.core.learner import make_learner
 from keisei.processes.shared_memory import SharedArrays
+from keisei.training.parallel.slots import slots_needed
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,13 @@ def test_a_benchmark_prints_a_table_and_writes_json(run, keys, tmp_path, capsys)
         assert key in figures
     assert figures["machine"]["cores"] >= 1
     assert "measured" in capsys.readouterr().out
+
+
+def test_collecting_goes_on_when_workers_have_filled_all_their_slots():
+    config = collect.settings("tiny", 1, length=1)
+    capacity = slots_needed(config.training.parallel) * collect.GAMES
+    steps, _ = collect.collecting(config, make_learner(config), seconds=2.0)()
+    assert steps > capacity
 
 
 def test_a_stored_step_takes_at_most_400_bytes():
