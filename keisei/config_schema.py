@@ -279,6 +279,13 @@ class AppConfig(Section):
                 f"{parallel.update_steps} steps (experience_batch_size, or num_workers x "
                 "num_envs_per_worker x rollout_length)"
             )
+        shortest = min(parallel.rollout_length, self.env.move_limit)
+        if self.env.random_moves >= shortest:
+            raise ValueError(
+                f"env.random_moves is {self.env.random_moves}: it must be smaller than "
+                "training.parallel.rollout_length and env.move_limit, or there could be nothing "
+                f"to learn from in a rollout; set it to at most {shortest - 1}"
+            )
         interval, _ = parallel.sync_intervals
         if interval > parallel.max_policy_lag + 1:
             raise ValueError(

@@ -81,7 +81,8 @@ def _curve(points: dict[str, Any]) -> Curve:
 def model_of(state: dict[str, Any]) -> ModelConfig:
     """The settings of a checkpoint's network, with the depth to which it has grown."""
     model = ModelConfig.model_validate(parse_yaml(state["config"])["model"])
-    return model.model_copy(update={"depth": depth_of(trained_weights(state))})
+    grown = {"depth": depth_of(trained_weights(state))}
+    return ModelConfig.model_validate({**model.model_dump(), **grown})  # within the limits
 
 
 def _network(config: ModelConfig, weights: dict[str, torch.Tensor]) -> ActorCriticResTower:

@@ -170,4 +170,9 @@ class Stretch(Section):
         for name in change:
             if any(name == one or name.startswith(f"{one}.") for one in _FOR_THE_WHOLE_RUN):
                 raise ValueError(f"{name} cannot change within a run")
+            if any(one.startswith(f"{name}.") for one in _FOR_THE_WHOLE_RUN):
+                raise ValueError(
+                    f"{name} has settings that cannot change within a run: name each one that "
+                    f"does, as {name}.SETTING"
+                )
         return change

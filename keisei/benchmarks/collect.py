@@ -179,7 +179,7 @@ def _next_move(manager: ParallelManager, seconds: float) -> tuple[int, float]:
     while (now := steps()) == before:
         if time.perf_counter() > deadline:
             raise ParallelError("the workers have not played a move for 120 seconds")
-        time.sleep(0.001)
+        manager.collect_experiences(timeout=0.001)
     return now, time.perf_counter()
 
 

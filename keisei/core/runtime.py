@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -47,6 +48,16 @@ def one_thread() -> Iterator[None]:
 
 
 _second_thread = ThreadPoolExecutor(1)
+
+
+def _new_second_thread() -> None:
+    global _second_thread
+    _second_thread = ThreadPoolExecutor(1)
+
+
+# A forked process has only the thread that forked it: what others were to do would never be done.
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_new_second_thread)
 
 
 @contextlib.contextmanager

@@ -303,6 +303,8 @@ class MetricsStore(MetricsReader):
 
     def _connect(self) -> sqlite3.Connection:
         if not self.path.exists():
+            for ending in ("-wal", "-shm", "-journal"):  # of a file that was removed
+                self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
             replace_file(self.path, _new_file())
         return _connect_to_write(self.path.resolve())
 

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from keisei.config_schema import AppConfig
+from keisei.core.neural_network import load_grown
 from keisei.core.policy import Policy, evaluate, uniform
 from keisei.core.precision import acting_network
 from keisei.errors import KeiseiError
@@ -70,7 +71,7 @@ class Opponent:
             if path != self._loaded:
                 weights = trained_weights(load_checkpoint(path))
                 network = acting_network(self._config)
-                network.load_state_dict(weights)
+                load_grown(network, weights)  # it may be from before the network grew
                 self._policy = partial(evaluate, network)
                 self._loaded = path
         except (KeiseiError, OSError) as error:  # removed just now, as too old

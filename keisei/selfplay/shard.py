@@ -145,7 +145,9 @@ class SelfPlayShard:
         games, streams = self.games, self.games.streams
         for row in np.flatnonzero(games.move_counts == 0).tolist():
             self._random_until[row] = int(streams.uniform_of(row) * (self.random_moves + 1))
-        at_random = games.move_counts < self._random_until
+        # Games that began under another setting go by the smaller one.
+        until = np.minimum(self._random_until, self.random_moves)
+        at_random = games.move_counts < until
         picks = np.where(at_random, games.random_picks(), chosen.picks)
         return chosen._replace(picks=picks, learned=chosen.learned & ~at_random)
 

@@ -55,6 +55,8 @@ class TrainingLoopManager:
         trainer, progress = self.trainer, self.trainer.progress
         progress.last_match_done = False  # a finished run may have been given more to play
         self._boundary = trainer.state_dict()
+        if trainer.settings.training.start and not trainer.checkpoints.paths():
+            self._save()  # what it names may be another network when this run is resumed
         while not progress.finished:
             # Due by what was done last, not by `step % interval`, which update borders may never
             # meet. At the start of a resumed run, what the stop cut short is made up for.

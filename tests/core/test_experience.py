@@ -10,6 +10,7 @@ from keisei.core.policy import best, sample, segment_log_softmax
 from keisei.core.ppo_agent import PPOAgent
 from keisei.core.rollout import empty_rollout
 from keisei.selfplay.shard import SelfPlayShard
+from keisei.settings import ConfigError
 from keisei.shogi.features import MOVE_COUNT, SIDE
 
 SMALL = ["model.depth=1", "model.width=16"]
@@ -286,6 +287,22 @@ def test_random_moves_go_on_where_they_stopped(agent):
     for name in ("actions", "learned"):
         both = np.concatenate([getattr(first, name), getattr(second, name)])
         np.testing.assert_array_equal(both, getattr(expected, name))
+
+
+def test_games_in_play_go_by_fewer_random_moves_as_soon_as_these_are_set(agent):
+    shard = SelfPlayShard(32, 1, move_limit=200, random_moves=100)
+    play(shard, agent, steps=5)
+    shard.random_moves = 0
+    assert play(shard, agent, steps=5).learned.all()
+    shard.random_moves = 10
+    rollout = play(shard, agent, steps=60)
+    assert rollout.learned[rollout.observations[:, :, MOVE_COUNT] >= 10].all()
+
+
+@pytest.mark.parametrize("setting", ["training.parallel.rollout_length=32", "env.move_limit=32"])
+def test_random_moves_that_could_fill_a_whole_rollout_are_refused(setting):
+    with pytest.raises(ConfigError, match=r"random_moves is 40: .* set it to at most 31"):
+        load_config(overrides=["env.random_moves=40", setting])
 
 
 def test_against_an_opponent_neither_its_moves_nor_random_ones_are_learned_from(agent):

@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -25,6 +29,23 @@ def test_a_traced_network_gives_the_same_bits_for_any_batch_and_for_new_weights(
                     assert torch.equal(one, two)
         for weight in network.parameters():
             weight.data.add_(torch.randn_like(weight) * 0.1)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
+def test_a_forked_process_computes_side_by_side_too():
+    compute_twice = """
+import os, sys
+from keisei.core.runtime import side_by_side
+def compute():
+    with side_by_side() as both:
+        assert both(abs, [-1, -2]) == [1, 2]
+compute()
+child = os.fork()
+compute()
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    subprocess.run([sys.executable, "-c", compute_twice], check=True, timeout=120)
 
 
 def test_a_network_that_cannot_be_traced_is_run_as_it_is():

@@ -7,6 +7,7 @@ from keisei.config_schema import load_config
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.gae import zero_sum_gae
 from keisei.core.policy import evaluate, uniform
+from keisei.core.ppo_agent import PPOAgent
 from keisei.runs.checkpoint import CheckpointStore
 from keisei.selfplay.opponents import Opponent
 from keisei.selfplay.shard import make_shard, new_rollout
@@ -75,6 +76,16 @@ def test_past_opponents_are_checkpoints_of_the_run_and_before_the_first_the_lear
     path.write_bytes(b"broken")
     assert Opponent(config, 0, tmp_path).policy(1) is None
     assert opponent.policy(2) is policy  # what it has loaded stays good
+
+
+def test_a_network_that_has_grown_plays_its_checkpoints_of_before(tmp_path):
+    past = "training.parallel.opponent_shares={past: 1.0}"
+    before, after = (load_config(overrides=[past, f"model.depth={depth}"]) for depth in (1, 3))
+    agent = PPOAgent(before)
+    CheckpointStore(tmp_path).save(1, {"agent": agent.state_dict()})
+    policy = Opponent(after, 0, tmp_path).policy(1)
+    positions = make_shard(after, 0).games.positions
+    np.testing.assert_array_equal(policy(positions).values, agent.evaluate(positions).values)
 
 
 def test_shares_over_one_are_refused():

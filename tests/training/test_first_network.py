@@ -6,13 +6,16 @@ import torch
 from keisei.config_schema import load_config
 from keisei.errors import KeiseiError
 from keisei.models import NETWORKS
+from keisei.runs.checkpoint import load_checkpoint, trained_weights
 from keisei.runs.run import Run
 from keisei.settings import to_yaml
 from keisei.shogi import VectorShogi
 from keisei.trained import export_network, find_checkpoint, load_trained
+from keisei.training.callbacks import Callback
 from keisei.training.first_network import first_network
 from keisei.training.start import open_run, resume_trainer, train
 from keisei.training.trainer import Trainer
+from keisei.training.training_loop_manager import TrainingLoopManager
 from tests.training.conftest import assert_same_state, options, run_keisei, state
 
 SHORT = ("training.total_timesteps=1024", "evaluation.final_games=0", "training.average=0.9")
@@ -95,6 +98,25 @@ def test_a_resumed_run_needs_the_network_it_began_with_no_more(tmp_path, whole_r
     exported.unlink()
     resumed = resume_trainer(*open_run(run, []))
     assert_same_state(resumed.state_dict(), trainer.state_dict())
+
+
+def test_what_a_run_began_with_is_kept_before_its_first_update(tmp_path, whole_run, undisturbed):
+    seen = []
+
+    class Moments(Callback):
+        def on_checkpoint(self, trainer, path, seconds):
+            seen.append(("checkpoint", trainer.progress.steps))
+
+        def on_update(self, trainer, finished):
+            seen.append(("update", trainer.progress.steps))
+
+    trainer = new_trainer(tmp_path, f"training.start={whole_run}", *SHORT)
+    trainer.callbacks = [Moments()]
+    TrainingLoopManager(trainer).run()
+    assert seen[:2] == [("checkpoint", 0), ("update", 256)]
+    kept = load_checkpoint(trainer.checkpoints.folder / "step_000000000000.pt")
+    for name, values in trained_weights(kept).items():
+        assert torch.equal(values, undisturbed["agent"]["network"][name].float()), name
 
 
 @pytest.mark.parametrize(

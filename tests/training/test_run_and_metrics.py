@@ -200,6 +200,21 @@ def test_logged_values_come_back_in_order_of_step(path):
         assert len(store.series("loss")) == 3
 
 
+def test_new_metrics_in_place_of_removed_ones_are_not_mixed_with_what_those_left(tmp_path):
+    path, left = tmp_path / "metrics.sqlite", tmp_path / "metrics.sqlite-wal"
+    with MetricsStore(path) as store:
+        for step in range(1000):
+            store.log(step, {"loss": 0.5, "entropy": 3.0})
+        kept = left.read_bytes()
+    path.unlink()
+    left.write_bytes(kept)  # as after `kill -9`
+    with MetricsStore(path) as store:
+        assert store.series("loss") == []
+        store.log(1, {"loss": 0.25})
+    with MetricsStore(path) as store:
+        assert store.series("loss") == [(1, 0.25)]
+
+
 def test_values_that_are_not_finite_are_nan_and_hide_nothing(path):
     with MetricsStore(path) as store:
         store.log(1, {"loss": 1.0})

@@ -156,7 +156,10 @@ def test_settings_that_were_changed_in_python_hold_with_and_without_stretches(tm
         ),
         ("[{begin: 9, change: {training.algoritm: gumbel}}]", "did you mean training.algorithm"),
         ("[{begin: 9, change: {}}, {begin: 9, change: {}}]", "9 must come after 9"),
-        ("[{begin: 9, change: {training: 3}}]", "training is a section"),
+        ("[{begin: 9, change: {env: 3}}]", "env has settings that .* as env.SETTING"),
+        ("[{begin: 9, change: {model: {depth: 4}}}]", "name each one .* as model.SETTING"),
+        ("[{begin: 9, change: {training.parallel: {num_workers: 1}}}]", "training.parallel has"),
+        ("[{begin: 9, change: {training.search: 3}}]", "training.search is a section"),
         ("[{begin: 0, change: {}}]", "begin"),
     ],
 )

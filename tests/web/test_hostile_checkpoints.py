@@ -64,6 +64,16 @@ def watch(run, path):
         environment.take_turn()
 
 
+def test_a_network_of_thousands_of_blocks_is_not_even_made(runs, tmp_path):
+    state = load_checkpoint(CheckpointStore(Run(runs / "first").checkpoints_dir).paths()[-1])
+    tiny = torch.zeros(1)
+    state["agent"]["network"] |= {f"tower.{number}.bias": tiny for number in range(4000)}
+    path = tmp_path / "deep.pt"
+    save_checkpoint(path, state)
+    with pytest.raises(KeiseiError, match="depth"):
+        load_trained(path)
+
+
 @pytest.mark.filterwarnings("ignore")  # of PyTorch and NumPy, about what they are given
 @pytest.mark.parametrize(
     ("name", "use"), [("first", load), ("first", resume), ("hunt", resume_world), ("hunt", watch)]
