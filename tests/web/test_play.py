@@ -42,12 +42,13 @@ def do(client, game, what, body=None, status=200):
 def test_players_are_the_levels_and_the_checkpoints_of_all_shogi_runs(client):
     players = client.get("/api/players").json()["players"]
     assert [player["id"] for player in players] == [
-        *(f"level/{number}" for number in range(1, 11)),
+        *(f"level/{number}" for number in range(1, len(LEVELS) + 1)),
         "run/first/step_000000001024.pt",
         "run/first/step_000000000512.pt",
     ]
-    assert players[10]["label"] == "first, step 1,024"
-    assert players[10]["nodes"] is players[10]["elo"] is None
+    checkpoint = players[len(LEVELS)]
+    assert checkpoint["label"] == "first, step 1,024"
+    assert checkpoint["nodes"] is checkpoint["elo"] is None
     month = players[1]["elo"]
     assert month["low"] < month["rating"] < month["high"]
 
@@ -253,7 +254,7 @@ def test_bad_games_are_refused(client):
     for settings, status in (
         ({"player": "run/first/nothing.pt"}, 404),
         ({"player": "level/0"}, 404),
-        ({"player": "level/11"}, 404),
+        ({"player": f"level/{len(LEVELS) + 1}"}, 404),
         ({"player": "level/1/1"}, 404),
         ({"player": "run/nobody/step_000000001024.pt"}, 404),
         ({"player": "run/hunt/../first/step_000000001024.pt"}, 404),
