@@ -320,7 +320,7 @@ def report(games: Games, references: list[Reference], misfit: float) -> None:
 
 COLUMNS = {  # by what the player's name begins with
     "random and greedy": ("random", "greedy"),
-    "our networks": ("shipped", "quick"),
+    "our networks": ("hour", "quick"),
     "Fairy-Stockfish": ("fairy",),
 }
 

@@ -56,13 +56,20 @@ def test_training_with_workers_gives_the_same_weights_as_in_one_process(
         assert metrics.latest()["memory_mb"] > 100
 
 
-@pytest.mark.parametrize("setting", ["opponent_shares={random: 0.5}", "episodes_per_worker=5"])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "training.parallel.opponent_shares={random: 0.5}",
+        "training.parallel.episodes_per_worker=5",
+        "env.random_moves=6",
+    ],
+)
 def test_workers_and_one_process_learn_from_the_same_rollouts_whatever_an_update_wants(
     tmp_path, setting, one_thread
 ):
     seen = []
     for enabled in ("false", "true"):
-        wanted = [f"training.parallel.{setting}", f"training.parallel.enabled={enabled}"]
+        wanted = [setting, f"training.parallel.enabled={enabled}"]
         config = load_config(overrides=options(*wanted)[1::2])
         trainer = Trainer(config, Run.create(tmp_path, enabled, to_yaml(config)))
         trainer.start_workers()
@@ -74,7 +81,7 @@ def test_workers_and_one_process_learn_from_the_same_rollouts_whatever_an_update
     (serial, *counted), (workers, *counted_there) = seen
     assert_same_state(serial, workers)
     assert counted == counted_there
-    assert (counted[1] is not None) == ("random" in setting)
+    assert (counted[1] is not None) == ("opponent" in setting)
     if "episodes" in setting:
         assert counted[0] >= 3 * 2 * 5
 
@@ -85,6 +92,7 @@ def test_with_older_weights_in_play_serial_workers_and_resumed_workers_end_the_s
     ends, kinds = [], {"serial": "false", "workers": "true", "resumed": "true", "mixed": "true"}
     for kind, enabled in kinds.items():
         wanted = [f"training.parallel.enabled={enabled}", "training.parallel.model_sync_interval=3"]
+        wanted += ["env.random_moves=6"]
         config = load_config(overrides=options(*wanted)[1::2])
         trainer = Trainer(config, Run.create(tmp_path, kind, to_yaml(config)))
         trainer.start_workers()
