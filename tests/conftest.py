@@ -48,7 +48,7 @@ SLOW = (
     "tests/evaluation/test_calibration.py",
     "tests/evaluation/test_ladder.py",
     "tests/evaluation/test_pool.py",
-    "tests/evaluation/test_rate.py::test_over_200_players",
+    "tests/evaluation/test_rate.py::test_over_500_players",
     "tests/evaluation/test_stopping.py",
     "tests/faults/",
     "tests/library/",

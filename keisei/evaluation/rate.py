@@ -1,8 +1,9 @@
 """Rating players on the yardstick: they play the references against which the result is open.
 
-It takes rounds: first a few games against references all over the scale, then more against those
-close in strength, until the interval is narrow enough. The pairings of a round depend only on the
-rounds before it, so a rating can be repeated, whatever the number of processes.
+It takes rounds: first a few games against references all over the scale, then against the nearest,
+then more against all whose result is open, until the interval is narrow enough. The pairings of a
+round depend only on the rounds before it, so a rating can be repeated, whatever the number of
+processes.
 
 Strength is not one number: a player may look 200 Elo stronger to one opponent than to another. So
 what an opponent says counts by how open its result is, which falls smoothly to nothing as the
@@ -28,8 +29,8 @@ from keisei.evaluation.statistics import score_of_elo
 from keisei.evaluation.yardstick import Reference, Yardstick
 from keisei.processes.pool import Pool
 
-FIRST_OPPONENTS, FIRST_GAMES = 10, 4  # the round that finds the place on the scale
-NEAR_GUESS = 6  # opponents of the first round, if the place is known roughly
+FIRST_OPPONENTS, FIRST_GAMES = 5, 2  # the round that finds the place on the scale
+NEAR, NEAR_GAMES = 6, 4  # the round after it, or the first one if the place is known roughly
 ROUND, LEAST = 96, 8  # games of each later round, and the least with an opponent in it
 OPEN = 0.1  # a result is open if both sides can expect at least this score
 MOST_GAMES = 2000
@@ -101,13 +102,13 @@ def off_scale(rating: Rating, yardstick: Yardstick) -> str | None:
 
 def next_opponents(candidate: Candidate, yardstick: Yardstick) -> list[tuple[Reference, int]]:
     """Its opponents in the next round, with the number of games."""
-    if not candidate.games:
-        if candidate.guess is None:
-            first = _spread(yardstick.playable)
-        else:
-            first = _nearest(yardstick.playable, candidate.guess, NEAR_GUESS)
-        return [(reference, FIRST_GAMES) for reference in first]
-    chosen = shares_of_games(candidate.rating(yardstick).elo, yardstick.playable)
+    elo = candidate.rating(yardstick).elo if candidate.games else candidate.guess
+    if elo is None:
+        return [(reference, FIRST_GAMES) for reference in _spread(yardstick.playable)]
+    if candidate.games < NEAR * NEAR_GAMES:
+        near = _nearest(yardstick.playable, elo, NEAR)
+        return [(reference, NEAR_GAMES) for reference in near]
+    chosen = shares_of_games(elo, yardstick.playable)
     played = [candidate.results.get(r.name, Pentanomial()).games for r, _ in chosen]
     total = sum(played) + ROUND
     lacks = [share * total - has for (_, share), has in zip(chosen, played, strict=True)]

@@ -188,7 +188,7 @@ def test_a_watched_run_may_remove_the_checkpoint_that_is_being_rated(run, watchi
 
 
 def test_a_ladder_that_was_cut_short_is_drawn_without_those_who_have_not_played(ladder, tmp_path):
-    climb(ladder, OURS, LadderSettings(games=4, minutes=1), tmp_path / "ladder.json")
+    climb(ladder, OURS, LadderSettings(games=2, minutes=1), tmp_path / "ladder.json")
     draw(ladder, tmp_path / "ladder.png", "short $")
     assert len(table(ladder).rows) == 2
 

@@ -53,11 +53,11 @@ def simulated_pool(rng, misfit=0.0):
 
 
 @pytest.mark.parametrize("misfit", [0.0, 30.0])
-def test_over_200_players_the_intervals_hold_the_truth_as_often_as_they_say(misfit):
+def test_over_500_players_the_intervals_hold_the_truth_as_often_as_they_say(misfit):
     rng = np.random.default_rng(1)
     yardstick = yardstick_of(np.arange(0, 4600, 120.0), misfit)
     held, widths = [], []
-    for elo in rng.uniform(50, 4400, 200):
+    for elo in rng.uniform(50, 4400, 500):
         player = Candidate("me", str(elo))
         measure([player], yardstick, simulated_pool(rng, misfit))
         rating = player.rating(yardstick)
@@ -99,9 +99,9 @@ def test_no_two_references_are_met_with_the_same_openings_and_random_numbers():
 
 def test_opponents_are_those_whose_result_is_open_and_quick_ones_get_more_games():
     yardstick = yardstick_of([0, 1000, 1100, 1200, 1300, 3000])
-    player = Candidate("me", "1150", results={"1100": Pentanomial.of_games(3, 0, 1)})
+    player = Candidate("me", "1150", results={"1100": Pentanomial.of_games(16, 0, 12)})
     assert {r.elo for r, _ in next_opponents(player, yardstick)} == {1000, 1100, 1200, 1300}
-    player.add("1100", Pentanomial.of_games(25, 0, 25))  # now it has met that one often enough
+    player.add("1100", Pentanomial.of_games(12, 0, 14))  # now it has met that one often enough
     assert {r.elo for r, _ in next_opponents(player, yardstick)} == {1000, 1200, 1300}
     twins = [
         Reference(name, name, 1000.0, 0, 0, cost) for name, cost in (("slow", 9), ("quick", 1))
@@ -117,6 +117,17 @@ def test_what_an_opponent_says_counts_by_how_open_its_result_is_not_by_the_numbe
     few = Candidate("me", "1000", results={"900": weak, "1100": strong})
     many = Candidate("me", "1000", results={"900": weak + weak, "1100": strong})
     assert many.rating(yardstick).elo == pytest.approx(few.rating(yardstick).elo, abs=1)
+
+
+def test_few_games_are_played_with_opponents_far_away_also_without_a_guess():
+    rng, far, games = np.random.default_rng(6), 0, 0
+    yardstick = yardstick_of(np.arange(0, 3600, 120.0))
+    for elo in rng.uniform(300, 3300, 40):
+        player = Candidate("me", str(elo))
+        measure([player], yardstick, simulated_pool(rng), games_left=96)
+        games += player.games
+        far += sum(met.games for r, met in player.results.items() if abs(float(r) - elo) > 500)
+    assert far < 0.15 * games  # it was a third
 
 
 @pytest.mark.parametrize("elo", [1200, 2700])
