@@ -22,7 +22,7 @@ from typing import IO, Any
 
 import common
 import torch
-from run import HERE, ROOT, end_session, end_with_contenders
+from run import HERE, ROOT, end_session, end_with_contenders, session
 
 from keisei.benchmarks.report import machine
 from keisei.config_schema import PRESETS
@@ -67,32 +67,23 @@ def race(venv: str, command: list[str], goals: dict[str, float], limit: float) -
     """Seconds and steps at each goal, and what was seen on the way."""
     python = str(ROOT / ".venv-peers" / venv / "bin" / "python") if venv else sys.executable
     with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen(
-            [python, str(HERE / command[0]), *command[1:], "--race", folder],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=folder,
-            env={
-                "GOMP_SPINCOUNT": "10000",
-                **os.environ,
-                "PYTHONPATH": str(ROOT),
-                "ROLLOUT": "128",
-                "RACE_SECONDS": str(limit),
-            },
-            start_new_session=True,
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        patience = threading.Timer(2 * limit + 600, end_session, [process.pid])
-        patience.start()
-        try:
-            return _follow(process.stdin, process.stdout, goals, limit)
-        finally:
-            patience.cancel()
-            end_session(process.pid)
-            process.wait(timeout=30)
+        script = [python, str(HERE / command[0]), *command[1:], "--race", folder]
+        environment = {
+            "GOMP_SPINCOUNT": "10000",
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "ROLLOUT": "128",
+            "RACE_SECONDS": str(limit),
+        }
+        with session(script, stdin=subprocess.PIPE, cwd=folder, env=environment) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            patience = threading.Timer(2 * limit + 600, end_session, [process.pid])
+            patience.start()
+            try:
+                return _follow(process.stdin, process.stdout, goals, limit)
+            finally:
+                patience.cancel()
 
 
 def _follow(

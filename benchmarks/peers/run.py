@@ -9,6 +9,7 @@ writes results.json beside this file and draws docs/images/peers.png. A measurem
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,22 +58,12 @@ class Contender:
         # Waiting threads must not spin for long where others need the core; the same for all.
         environment = {"GOMP_SPINCOUNT": "10000", **os.environ, "PYTHONPATH": str(ROOT)}
         environment["PRECISION"] = self.precision
-        process = subprocess.Popen(
-            [str(self.python()), *script],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment,
-            start_new_session=True,
-        )
-        try:
-            output, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            self.error = f"no figures after {timeout:.0f} s"
-            return
-        finally:
-            end_session(process.pid)
-            process.wait(timeout=30)
+        with session([str(self.python()), *script], env=environment) as process:
+            try:
+                output, _ = process.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                self.error = f"no figures after {timeout:.0f} s"
+                return
         self._keep(output.splitlines())
 
     def _keep(self, lines: list[str]) -> None:
@@ -87,6 +79,35 @@ class Contender:
 
 def _me() -> Path:
     return Path(sys.executable)
+
+
+@contextlib.contextmanager
+def session(command: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process in a session of its own, which is ended with the block.
+
+    A SIGTERM that comes while it starts waits until it is known: else nobody would end it.
+    """
+    asked: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
+    process = None
+    try:
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            **options,
+        )
+        signal.signal(signal.SIGTERM, before)
+        if asked:
+            os.kill(os.getpid(), signal.SIGTERM)
+        yield process
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if process:
+            end_session(process.pid)
+            process.wait(timeout=30)
 
 
 def end_session(leader: int) -> None:

@@ -155,6 +155,25 @@ def test_a_race_that_is_ended_takes_its_contender_with_it(tmp_path):
     assert not psutil.pid_exists(pid)
 
 
+def test_a_contender_is_ended_also_by_a_signal_that_comes_while_it_starts(monkeypatch):
+    started, popen = [], subprocess.Popen
+
+    def start_and_ask(*arguments, **options):
+        started.append(popen(*arguments, **options))
+        os.kill(os.getpid(), signal.SIGTERM)  # before the caller knows the process
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", start_and_ask)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        run.end_with_contenders()
+        with pytest.raises(SystemExit), run.session(["sleep", "600"]):
+            pytest.fail("it went on")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert started[0].returncode == -signal.SIGKILL
+
+
 def test_treasure_hunt_is_learned_with_the_settings_that_both_learners_have():
     returns = worlds.keisei(turns=2 * worlds.COPIES * worlds.EPISODE, seed=1)
     assert len(returns) == 2
