@@ -40,6 +40,11 @@ OUTPUT = "output.txt"  # of the last tests that ran in a copy
 def main(words: Sequence[str]) -> int:
     """Try the faults, print what came of each, and return the exit code."""
     chosen = [f for f in FAULTS if not words or any(word in f.name for word in words)]
+    if not chosen:
+        print(
+            f"no fault has {' or '.join(map(repr, words))} in its name; see tests/mutants/faults.py"
+        )
+        return 2
     start, alive = time.monotonic(), []
     with copies_of_the_code(os.cpu_count() or 1) as free, ThreadPoolExecutor(free.qsize()) as pool:
         whole = sorted({test for fault in chosen for test in fault.tests.split()})

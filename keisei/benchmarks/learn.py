@@ -13,6 +13,7 @@ from keisei.benchmarks.report import interleave, median_ratio, publish
 from keisei.config_schema import AppConfig, load_config
 from keisei.core.experience_buffer import ExperienceBuffer
 from keisei.core.ppo_agent import PPOAgent
+from keisei.processes.machine import keep_freed_memory
 from keisei.selfplay.shard import make_shard, new_rollout
 
 
@@ -84,6 +85,7 @@ def run(
     precision: str = "float32",
 ) -> None:
     """Measure, print a table, write JSON; another precision is measured beside float32."""
+    keep_freed_memory()  # as `keisei train` does it
     config = settings(preset, length=length, precision=precision)
     agent = PPOAgent(config)
     buffer = filled_buffer(config, agent)

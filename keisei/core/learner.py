@@ -134,12 +134,12 @@ class Learner(ABC):
         count = len(batch.actions)
         weights = list(self.network.parameters())
 
-        def differentiate(part: Batch) -> tuple[tuple[Tensor | None, ...], Figures]:
+        def differentiate(part: Batch) -> tuple[tuple[Tensor, ...], Figures]:
             with self.precision():
                 with _making_planes:
                     planes = self.network.planes(part.positions.observations)
                 value, figures = loss(part, count, *self.network(planes))
-            return torch.autograd.grad(value, weights, allow_unused=True), figures
+            return torch.autograd.grad(value, weights, materialize_grads=True), figures
 
         if self.device.type != "cpu" or torch.get_num_threads() == 1 or count == 1:
             return self._follow([differentiate(batch)])
@@ -147,14 +147,13 @@ class Learner(ABC):
             halves = [batch.take(rows) for rows in np.array_split(np.arange(count), 2)]
             return self._follow(compute(differentiate, halves))
 
-    def _follow(self, parts: Sequence[tuple[tuple[Tensor | None, ...], Figures]]) -> Figures:
+    def _follow(self, parts: Sequence[tuple[tuple[Tensor, ...], Figures]]) -> Figures:
         """Go against the sum of the parts' gradients; returns all their figures, and its length."""
         slopes, figures = zip(*parts, strict=True)
-        for weight, *gradients in zip(self.network.parameters(), *slopes, strict=True):
-            used = [gradient for gradient in gradients if gradient is not None]
-            weight.grad = torch.zeros_like(weight)  # in memory like the weight: fused Adam needs it
-            for gradient in used:
-                weight.grad += gradient
+        for weight, first, *second in zip(self.network.parameters(), *slopes, strict=True):
+            if weight.grad is None:
+                weight.grad = torch.empty_like(weight)  # in memory like it: fused Adam needs that
+            torch.add(first, *second or [0], out=weight.grad)
         limit = self.config.training.max_grad_norm
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), limit)
         if not torch.isfinite(norm):

@@ -59,7 +59,8 @@ class ResidualBlock(nn.Module):
         self.se = SqueezeExcitation(width, se_ratio) if se_ratio else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.relu(x + self.se(self.conv2(F.relu(self.conv1(x)))))
+        change = self.se(self.conv2(self.conv1(x).relu_()))
+        return change.add_(x).relu_()  # in place, like all of these: a learner waits for memory
 
 
 class FromToHead(nn.Module):
@@ -93,8 +94,9 @@ class FromToHead(nn.Module):
         """The scores of actions [N] in the positions `rows` [N]."""
         # While learning, pieces are float32, and so are all: gradients are summed in that.
         table = torch.cat([self.pieces, vectors])
-        # An embedding look-up, because its gradient is the fastest of all ways to index.
-        start, target = F.embedding(self.places(rows, actions), table).float()
+        # The gradient of `index_select` is the fastest of all ways to index.
+        ends = table.index_select(0, self.places(rows, actions).flatten()).float()
+        start, target = ends.view(2, -1, self.dim)
         return (start * target).sum(1) / math.sqrt(self.dim)
 
     def places(self, rows: Tensor, actions: Tensor) -> Tensor:
@@ -180,7 +182,7 @@ class ActorCriticResTower(nn.Module):
         return torch.from_numpy(self.plane_set.make(observations)).to(device, kind)
 
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
-        x = F.relu(self.stem(planes.contiguous(memory_format=torch.channels_last)))
+        x = self.stem(planes.contiguous(memory_format=torch.channels_last)).relu_()
         x = self.tower(x)
         return self.policy(x), self.value(x)
 

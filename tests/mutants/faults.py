@@ -254,8 +254,8 @@ FAULTS = [
     Fault(
         "only one half of a minibatch is learned from",
         "core/learner.py",
-        "for gradient in used:",
-        "for gradient in used[:1]:",
+        "torch.add(first, *second or [0], out=weight.grad)",
+        "torch.add(first, 0, out=weight.grad)",
         "core/test_ppo_agent.py::test_halves_of_a_minibatch_side_by_side_teach_what_the_whole_does",
     ),
     Fault(
