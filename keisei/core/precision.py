@@ -68,7 +68,6 @@ def resolve_precision(config: AppConfig, device: torch.device) -> AppConfig:
     else:
         fast = _is_native() and _gain(config.model) >= _LEAST_GAIN
     config.training.precision = "bfloat16" if fast else "float32"
-    log.info("training.precision is %s: the faster one here", config.training.precision)
     return config
 
 

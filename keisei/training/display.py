@@ -59,6 +59,11 @@ class Display(Callback):
             self.against[opponent] = list(zip(*past, strict=False))
         self.first_step = trainer.progress.steps
 
+    def welcome(self, trainer: Trainer) -> str:
+        """What to say when a run begins or goes on."""
+        precision = trainer.config.training.precision
+        return f"run {trainer.run.name} starts at step {self.first_step:,}, in {precision}"
+
     def on_evaluation(self, trainer: Trainer, results: Sequence[MatchResult]) -> None:
         for result in results:
             counts = (result.wins, result.draws, result.losses)
@@ -116,7 +121,7 @@ class PlainLines(Display):
 
     def on_start(self, trainer: Trainer) -> None:
         super().on_start(trainer)
-        self._say(f"run {trainer.run.name} starts at step {self.first_step:,}")
+        self._say(self.welcome(trainer))
 
     def on_update(self, trainer: Trainer, finished: Sequence[FinishedGame]) -> None:
         progress, now = trainer.progress, trainer.progress.metrics
@@ -183,6 +188,7 @@ class LiveView(Display):
         for name, past in zip(LEARNING, _past(trainer.run.metrics_path, *LEARNING), strict=True):
             self.history[name].extend(past)
         self._trainer = trainer
+        self.console.print(Text(self.welcome(trainer)))
         self.started = self._trained_since = time.monotonic()
         self._live = Live(
             console=self.console,

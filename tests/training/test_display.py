@@ -20,6 +20,7 @@ from rich.console import Console
 from keisei.config_schema import DisplayConfig, load_config
 from keisei.evaluation.ladder import Entry, Ladder
 from keisei.evaluation.pairs import Pentanomial
+from keisei.runs.checkpoint import CheckpointStore
 from keisei.runs.metrics import MetricsReader, MetricsStore
 from keisei.runs.run import Run
 from keisei.settings import to_yaml
@@ -132,7 +133,7 @@ def next_steps(folder: Path) -> list[str]:
 def test_a_pipe_gets_a_line_per_update_evaluation_and_checkpoint_and_a_summary(tmp_path):
     out, err = start(tmp_path).communicate(timeout=200)
     lines = out.splitlines()
-    assert lines[0] == "run tiny starts at step 0"
+    assert lines[0] == "run tiny starts at step 0, in float32"
     updates = [line for line in lines if line.startswith("step ")]
     assert len(updates) == UPDATES
     number = r"-?[\d.,]+(?:e-\d+)?"
@@ -158,6 +159,17 @@ def test_a_pipe_gets_a_line_per_update_evaluation_and_checkpoint_and_a_summary(t
     assert out.isascii()
     assert "Traceback" not in err
     assert "could not be drawn" not in err
+
+
+@pytest.mark.parametrize("live", ["always", "never"])
+def test_who_trains_is_told_at_once_which_precision_auto_has_chosen(tmp_path, live):
+    overrides = ["training.precision=auto", "training.total_timesteps=256", f"display.live={live}"]
+    out, err = start(tmp_path, *overrides).communicate(timeout=200)
+    told = re.match(r"run tiny starts at step 0, in (float32|bfloat16)$", screen(out)[0])
+    assert told, err
+    # Whoever goes on with the run goes on in this precision.
+    _, state = CheckpointStore(tmp_path / "tiny/checkpoints").latest()
+    assert f"precision: {told[1]}" in state["config"]
 
 
 def test_a_reader_that_goes_away_does_not_stop_the_training(tmp_path):
