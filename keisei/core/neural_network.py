@@ -92,8 +92,9 @@ class FromToHead(nn.Module):
 
     def scores(self, vectors: Tensor, rows: Tensor, actions: Tensor) -> Tensor:
         """The scores of actions [N] in the positions `rows` [N]."""
-        # While learning, pieces are float32, and so are all: gradients are summed in that.
-        table = torch.cat([self.pieces, vectors])
+        # Pieces are rounded as they are when they play. While learning they are float32, and so is
+        # the table: gradients are summed in that.
+        table = torch.cat([self.pieces.to(vectors.dtype), vectors]).to(self.pieces.dtype)
         # The gradient of `index_select` is the fastest of all ways to index.
         ends = table.index_select(0, self.places(rows, actions).flatten()).float()
         start, target = ends.view(2, -1, self.dim)
@@ -136,7 +137,9 @@ class ValueHead(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         hidden = F.relu(self.hidden(F.relu(self.reduce(x)).flatten(1)))
         if hidden.dtype == torch.bfloat16:  # it knows 256 values between 0.5 and 1: too few
-            value = (hidden.float() * self.value.weight.float()).sum(1) + self.value.bias.float()
+            # Multiplied in float32, but with weights that are rounded as they are when they play.
+            weight, bias = (part.to(hidden.dtype).float() for part in self.value.parameters())
+            value = (hidden.float() * weight).sum(1) + bias
             return torch.tanh(value)
         return torch.tanh(self.value(hidden)).squeeze(1)
 

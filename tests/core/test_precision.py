@@ -20,7 +20,9 @@ from keisei.runs.run import Run
 from keisei.selfplay.shard import make_shard, new_rollout
 from keisei.settings import to_yaml
 from keisei.shogi import VectorShogi
+from keisei.shogi.actions import NUM_BOARD_ACTIONS
 from keisei.trained import load_trained
+from keisei.training.first_network import first_network
 from keisei.training.parallel.model_sync import pack_weights, unpack_weights
 from keisei.training.trainer import Trainer
 from tests.training.conftest import assert_same_state, options
@@ -70,6 +72,27 @@ def test_the_recorded_probabilities_are_those_that_the_learner_begins_with():
         shard.collect(lambda positions: evaluate(acting, positions), rollout, agent.version)
         errors.append(agent.update([rollout])["first_ratio_error"])
     assert max(errors) < 1e-3  # the bound of float32
+
+
+def test_a_trained_network_learns_from_just_what_it_said_when_it_played():
+    small = ["training.parallel.num_envs_per_worker=16", "training.parallel.rollout_length=64"]
+    wanted = ["training.precision=bfloat16", "training.start=shipped", "model.depth=4"]
+    config = load_config(overrides=[*wanted, *small])
+    agent, first = PPOAgent(config, "cpu"), first_network(config)
+    # No longer what bfloat16 can hold, like all weights that are being learned.
+    agent.load_weights({name: 1.001 * weight for name, weight in first.weights.items()})
+    acting = acting_network(config)
+    acting.load_state_dict(agent.network.state_dict())
+    rollout = new_rollout(config)
+    make_shard(config, 0).collect(lambda positions: evaluate(acting, positions), rollout, 0)
+    seen = rollout.positions
+    with torch.no_grad(), agent.precision():
+        policy, values = agent.network(agent.network.planes(seen.observations))
+        log_probs = agent.log_probs(policy, seen)
+    played = np.flatnonzero(seen.legal == rollout.actions.ravel()[seen.rows()])
+    assert (rollout.actions >= NUM_BOARD_ACTIONS).any()  # drops start from learned vectors
+    assert np.abs(log_probs.numpy()[played] - rollout.log_probs.ravel()).max() < 1e-5
+    assert np.abs(values.numpy() - rollout.values.ravel()).max() < 1e-5
 
 
 def test_a_bfloat16_network_says_nearly_the_same():
